@@ -1,0 +1,74 @@
+# `make` alone says what there is. PYTHON names another interpreter: make test PYTHON=python3.12
+
+PYTHON ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+FROM_LOCK := $(PIP) install --require-hashes --only-binary :all: --requirement
+
+# Each stamp is newer than what it was made from, so a second run has nothing to do.
+CREATED := $(VENV)/.created
+RUNTIME := $(VENV)/.runtime
+DEV := $(VENV)/.dev
+
+LOCK_VENV := .venv-lock
+UV_VERSION := 0.13.7
+UPGRADE ?=
+LOCK_HEADER := \# Exact versions with hashes, for Python 3.11 and newer. Made by `make lock`: do not edit by hand.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench lock clean
+
+help: ## say what each target does
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+
+demo: $(RUNTIME) ## install what Sharewell needs to run, and show it at work
+	@$(BIN)/sharewell demo
+
+test: check ## run the checks, then every test
+	$(BIN)/python -m pytest -n 2
+
+check: $(DEV) ## lint, formatting, types, and which way imports point
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(DEV) ## measure speed and print the figures
+	$(BIN)/python -m benchmarks
+
+lock: ## write the pinned versions anew; UPGRADE=1 takes the newest that the bounds allow
+	@PYTHON='$(PYTHON)' scripts/bootstrap $(LOCK_VENV)
+	@$(LOCK_VENV)/bin/python -m pip --disable-pip-version-check --quiet install uv==$(UV_VERSION)
+	@$(call compile,runtime)
+	@$(call compile,dev,--extra dev --constraint requirements/runtime.lock)
+
+clean: ## remove all that was made here: environments, caches, builds
+	rm -rf $(VENV) $(LOCK_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(CREATED):
+	@PYTHON='$(PYTHON)' scripts/bootstrap $(VENV)
+	@touch $@
+
+$(RUNTIME): $(CREATED) requirements/runtime.lock pyproject.toml
+	@echo "Installing what Sharewell runs on, pinned by hash (once; a minute or two)."
+	@$(FROM_LOCK) requirements/runtime.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUNTIME) requirements/dev.lock
+	@echo "Installing the tools that test it, pinned by hash (once)."
+	@$(FROM_LOCK) requirements/dev.lock
+	@touch $@
+
+# compile NAME OPTIONS: one lock for every platform and Python, without the name of any index.
+define compile
+set -e; echo "Locking requirements/$(1).lock"; \
+$(LOCK_VENV)/bin/uv pip compile pyproject.toml --group backend $(2) --quiet --no-config \
+	--universal --python-version 3.11 --generate-hashes --no-header $(if $(UPGRADE),--upgrade) \
+	--output-file requirements/$(1).lock; \
+{ echo '$(LOCK_HEADER)'; cat requirements/$(1).lock; } > requirements/$(1).new; \
+mv requirements/$(1).new requirements/$(1).lock
+endef
