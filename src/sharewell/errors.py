@@ -1,0 +1,134 @@
+"""Every error that Sharewell raises on purpose.
+
+::
+
+    SharewellError
+    ├── DomainError            domain.invalid          the public description contradicts itself
+    │   └── DomainTooLarge     domain.too-large        more cells than a data vector may have
+    ├── QueryError             query.invalid           a linear query that cannot be built or combined
+    │   ├── QueryTooComplex    query.too-complex       its canonical form passes the size limit
+    │   └── SqlError           sql.unsupported         the text asks for something that is not answered
+    │       ├── SqlSyntaxError sql.syntax              the text is not SQL
+    │       ├── UnknownName    sql.unknown-name        no such table, column or value
+    │       └── CutsThroughBin sql.cuts-through-bin    a condition falls inside a bin
+    ├── SourceError            source.unreadable       the rows cannot be read as declared
+    └── PrivacyError           privacy.invalid         the kernel was asked for something unsound
+        ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
+        ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
+        └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
+
+A message says what is wrong, a hint says what to do instead, and a place says where. All three
+depend on public things alone: none may carry a count, nor anything computed from one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a text that somebody wrote: one-based line and column, and the words there."""
+
+    line: int
+    column: int
+    text: str = ""
+
+    def __str__(self) -> str:
+        at = f"line {self.line}, column {self.column}"
+        return f"{at}, at {self.text!r}" if self.text else at
+
+
+class SharewellError(Exception):
+    """The root: a sentence, a stable code, and where they help a hint and a place."""
+
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "", where: Place | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.where = where
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{self.message}{place}{hint}"
+
+
+class DomainError(SharewellError):
+    """The public description of the table contradicts itself."""
+
+    code = "domain.invalid"
+
+
+class DomainTooLarge(DomainError):
+    """The domain has more cells than a data vector may have."""
+
+    code = "domain.too-large"
+
+
+class QueryError(SharewellError):
+    """A linear query cannot be built or combined as asked."""
+
+    code = "query.invalid"
+
+
+class QueryTooComplex(QueryError):
+    """The canonical form of a query passes the size limit."""
+
+    code = "query.too-complex"
+
+
+class SqlError(QueryError):
+    """The SQL asks for something that is not answered."""
+
+    code = "sql.unsupported"
+
+
+class SqlSyntaxError(SqlError):
+    """The text is not SQL."""
+
+    code = "sql.syntax"
+
+
+class UnknownName(SqlError):
+    """The SQL names a table, a column or a value that does not exist."""
+
+    code = "sql.unknown-name"
+
+
+class CutsThroughBin(SqlError):
+    """A condition falls inside a bin, whose rows cannot be told apart."""
+
+    code = "sql.cuts-through-bin"
+
+
+class SourceError(SharewellError):
+    """The rows cannot be read as the domain declares them."""
+
+    code = "source.unreadable"
+
+
+class PrivacyError(SharewellError):
+    """The kernel was asked for something unsound; nothing was charged."""
+
+    code = "privacy.invalid"
+
+
+class OverBudget(PrivacyError):
+    """A charge would pass the payer's share or the total; nothing was charged."""
+
+    code = "privacy.over-budget"
+
+
+class UnknownPayer(PrivacyError):
+    """Nobody of that name holds a share."""
+
+    code = "privacy.unknown-payer"
+
+
+class Exhausted(PrivacyError):
+    """A sparse vector has given all the positive answers that it was paid for."""
+
+    code = "privacy.exhausted"

@@ -1,0 +1,1 @@
+"""Public: domains, queries and SQL. Nothing here ever sees a row."""

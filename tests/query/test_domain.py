@@ -1,0 +1,166 @@
+"""Attributes and domains: the public description of a table."""
+
+import datetime as dt
+from fractions import Fraction
+
+import pytest
+
+from sharewell import Binned, Boolean, Category, Date, Domain, Integer
+from sharewell.errors import DomainError, DomainTooLarge
+from sharewell.query.attribute import CutsCell
+
+
+def test_the_size_of_a_domain_is_the_product_of_its_attributes():
+    domain = Domain([Integer("age", 0, 85), Category("sex", ["F", "M"]), Binned("income", [0, 10, 20])])
+    assert domain.shape == (86, 2, 2)
+    assert domain.size == 344
+    assert domain.labels(0) == (0, "F", "[0, 10)")
+    assert domain.labels(343) == (85, "M", "[10, 20)")
+
+
+def test_the_other_cell_comes_after_the_values_and_the_null_cell_last():
+    sex = Category("sex", ["F", "M"], nullable=True, other="unlisted")
+    assert sex.labels == ("F", "M", "unlisted", None)
+    assert (sex.size, sex.other_cell, sex.null_cell) == (4, 2, 3)
+    assert [sex.label(i) for i in range(4)] == list(sex.labels)
+    age = Integer("age", 3, 5)
+    assert (age.labels, age.other_cell, age.null_cell) == ((3, 4, 5), None, None)
+
+
+def test_a_domain_that_catches_every_row_says_so():
+    assert Domain([Boolean("a")]).may_drop
+    assert Domain([Boolean("a", nullable=True)]).may_drop
+    assert not Domain([Boolean("a", other="other")]).may_drop
+
+
+@pytest.mark.parametrize(
+    ("unit", "labels"),
+    [
+        (
+            "day",
+            ("2020-12-30", "2020-12-31", "2021-01-01", "2021-01-02", "2021-01-03", "2021-01-04"),
+        ),
+        ("week", ("2020-W53", "2021-W01")),
+        ("month", ("2020-12", "2021-01")),
+        ("quarter", ("2020-Q4", "2021-Q1")),
+        ("year", ("2020", "2021")),
+    ],
+)
+def test_dates_are_cut_at_the_ends_of_their_periods(unit, labels):
+    date = Date("d", "2020-12-30", dt.date(2021, 1, 4), by=unit)
+    assert date.values == labels
+    assert date.edges[0] == dt.date(2020, 12, 30).toordinal()
+    assert date.edges[-1] == dt.date(2021, 1, 5).toordinal()
+
+
+def test_a_bound_at_an_edge_splits_bins_and_a_bound_inside_one_names_its_edges():
+    income = Binned("income", [0, 10000, 20000])
+    assert income.below(10000, inclusive=False).tolist() == [True, False]
+    assert income.below(20000, inclusive=True).tolist() == [True, True]
+    assert income.below(-1, inclusive=True).tolist() == [False, False]
+    for bound, inclusive, edges in [
+        (12500, False, ("10000", "20000")),
+        (12500, True, ("10000", "20000")),
+        (10000, True, ("10000", "20000")),
+        (0, True, ("0", "10000")),
+        (Fraction("9999.5"), False, ("0", "10000")),
+    ]:
+        with pytest.raises(CutsCell) as cut:
+            income.below(bound, inclusive=inclusive)
+        assert (cut.value.lower, cut.value.upper) == edges
+
+
+def test_the_last_day_of_a_month_does_not_cut_it():
+    date = Date("d", "2020-01-01", "2020-03-31", by="month")
+    end_of_january = dt.date(2020, 1, 31).toordinal()
+    assert date.below(end_of_january, inclusive=True).tolist() == [True, False, False]
+    with pytest.raises(CutsCell):
+        date.below(end_of_january, inclusive=False)
+
+
+def test_a_decimal_edge_is_what_was_written_and_not_its_nearest_double():
+    tenth = Binned("x", [0, 0.1, 1])
+    assert tenth.edges[1] == Fraction(1, 10)
+    assert tenth.values == ("[0, 0.1)", "[0.1, 1)")
+    assert tenth.measures == (Fraction(1, 20), Fraction(11, 20))
+
+
+def test_declared_bins_group_the_cells():
+    age = Integer("age", 0, 5, bins={"group": [0, 2, 5]}, nullable=True)
+    group = age.bins_by_name["group"]
+    assert group.labels == ("0-1", "2-4", "5", None)
+    assert group.groups == (0, 0, 1, 1, 1, 2, 3)
+    state = Category("state", ["MA", "NY", "CA"], bins={"coast": {"east": ["MA", "NY"], "west": ["CA"]}})
+    assert state.bins_by_name["coast"].groups == (0, 0, 1)
+    day = Date("d", "2020-01-30", "2020-02-02", bins={"month": "month"})
+    assert day.bins_by_name["month"].labels == ("2020-01", "2020-02")
+    income = Binned("income", [0, 10, 20, 30], bins={"half": [0, 20]})
+    assert income.bins_by_name["half"].labels == ("[0, 20)", "[20, 30)")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Domain([]), "at least one attribute"),
+        (lambda: Domain(["age"]), "'age' is not one"),
+        (lambda: Domain([Boolean("a"), Boolean("A")]), "'A' is used twice"),
+        (
+            lambda: Domain([Boolean("g"), Integer("age", 0, 1, bins={"g": [0]})]),
+            "'g' is used twice",
+        ),
+        (lambda: Boolean(""), "non-empty string"),
+        (lambda: Boolean("a", nullable="yes"), "True or False"),
+        (lambda: Boolean("a", other=""), "label such as"),
+        (lambda: Category("a", ["x", "y"], other="x"), "both as a value"),
+        (lambda: Category("a", "xy"), "list of strings"),
+        (lambda: Category("a", [1, 2]), "list of strings"),
+        (lambda: Category("a", []), "no categories"),
+        (lambda: Category("a", ["x", "x"]), "'x' twice"),
+        (lambda: Category("a", ["x"], bins={"b": {"g": []}}), "exactly one group"),
+        (lambda: Integer("a", 2, 1), "ends before it"),
+        (lambda: Integer("a", 0, 1.5), "whole numbers"),
+        (lambda: Integer("a", 0, True), "whole numbers"),
+        (lambda: Integer("a", 0, 5, bins={"b": [1, 2]}), "first value of each group"),
+        (lambda: Integer("a", 0, 5, bins={"b": [0, 9]}), "not an edge"),
+        (lambda: Binned("a", [1]), "two edges"),
+        (lambda: Binned("a", [1, 1]), "must increase"),
+        (lambda: Binned("a", [0, float("inf")]), "finite"),
+        (lambda: Binned("a", [0, float("nan")]), "finite"),
+        (lambda: Date("a", "2020-02-30", "2021-01-01"), "must be days"),
+        (lambda: Date("a", "2021-01-01", "2020-01-01"), "ends before it starts"),
+        (lambda: Date("a", "2020-01-01", "2021-01-01", by="hour"), "no unit of time"),
+        (
+            lambda: Date("a", "2020-01-01", "2021-01-01", by="week", bins={"m": "month"}),
+            "fall into two",
+        ),
+        (lambda: Domain([Boolean("a")]).index("b"), "no attribute 'b'"),
+    ],
+)
+def test_a_contradiction_is_refused_in_a_sentence(make, says):
+    with pytest.raises(DomainError, match=says):
+        make()
+
+
+def test_a_domain_too_large_to_write_out_is_refused_with_its_size_and_attributes():
+    domain = Domain(
+        [
+            Integer("zip", 0, 99_999),
+            Integer("age", 0, 99),
+            Category("sex", ["F", "M"]),
+            Integer("w", 0, 99),
+        ]
+    )
+    with pytest.raises(DomainTooLarge) as refused:
+        domain.require_dense()
+    assert "2,000,000,000 cells" in str(refused.value)
+    assert "zip (100,000), age (100), w (100), sex (2)" in str(refused.value)
+    Domain([Integer("a", 0, 2**27 - 1)]).require_dense()
+
+
+def test_domains_are_values():
+    def make():
+        return Domain([Integer("age", 0, 85, bins={"g": [0, 9]}), Category("sex", ["F", "M"])])
+
+    assert make() == make()
+    assert hash(make()) == hash(make())
+    assert make() != Domain([Integer("age", 0, 85), Category("sex", ["F", "M"])])
