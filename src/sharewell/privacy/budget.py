@@ -1,0 +1,118 @@
+"""Budgets: exact amounts in one of two currencies, in both of which costs simply add up."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Literal
+
+from scipy.optimize import minimize_scalar
+
+from sharewell.errors import PrivacyError
+
+#: Pure epsilon with Laplace noise, or rho of zero-concentrated privacy with Gaussian noise.
+Currency = Literal["pure", "zcdp"]
+Amount = str | int | Decimal | Fraction
+
+#: How many digits after the point a rho is rounded down to.
+RHO_DIGITS = 12
+
+
+def amount(value: Amount, what: str = "A budget") -> Fraction:
+    """An exact amount of budget from decimal text; zero, negative and floating amounts are refused.
+
+    >>> amount("0.1") + amount("0.2") == amount("0.3")
+    True
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal | Fraction):
+        raise PrivacyError(
+            f"{what} must be exact, and {value!r} is not.", hint='Write it as text, such as "0.1".'
+        )
+    try:
+        # Through Decimal, since the exponent of a text such as 1e999999999 would never end.
+        exact = Fraction(value) if isinstance(value, int | Fraction) else _read(str(value))
+    except (ValueError, OverflowError, InvalidOperation, ZeroDivisionError):
+        raise PrivacyError(
+            f"{what} must be a number, not {str(value)[:40]!r}.", hint='Write it as "0.1" or "1/3".'
+        ) from None
+    if exact <= 0:
+        raise PrivacyError(f"{what} must be greater than 0, not {value}.")
+    return exact
+
+
+def _read(text: str) -> Fraction:
+    above, _, below = text.partition("/")
+    parts = [Decimal(part) for part in (above, below or "1")]
+    if len(text) > 100 or any(not part.is_finite() or abs(part.adjusted()) > 100 for part in parts):
+        raise ValueError(text)
+    return Fraction(parts[0]) / Fraction(parts[1])
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The whole of what one dataset may ever spend.
+
+    >>> Budget.pure("1").total
+    Fraction(1, 1)
+    >>> float(Budget.zcdp("1", "1e-6").total)
+    0.017988145172
+    """
+
+    currency: Currency
+    total: Fraction
+    #: What the curator stated; delta is 0 in the pure currency.
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    @classmethod
+    def pure(cls, epsilon: Amount) -> Budget:
+        """Epsilon-differential privacy; noise is discrete Laplace."""
+        exact = amount(epsilon, "epsilon")
+        return cls("pure", exact, exact)
+
+    @classmethod
+    def zcdp(cls, epsilon: Amount, delta: Amount) -> Budget:
+        """(epsilon, delta)-differential privacy, spent as rho; noise is discrete Gaussian."""
+        eps, tiny = amount(epsilon, "epsilon"), amount(delta, "delta")
+        if tiny >= 1:
+            raise PrivacyError(
+                f"delta must be below 1, not {delta}.", hint='It is usually below "1e-5".'
+            )
+        return cls("zcdp", rho_for(eps, tiny), eps, tiny)
+
+    def cost_of_pure(self, epsilon: Fraction) -> Fraction:
+        """What an epsilon-private step costs here: itself, or epsilon^2 / 2 as rho."""
+        return epsilon if self.currency == "pure" else epsilon**2 / 2
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """The least delta for which every rho-zCDP mechanism is known to be (epsilon, delta)-private.
+
+    Canonne, Kamath and Steinke (2020), Proposition 12: the infimum over orders a > 1 of
+    exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a.
+    """
+
+    def log_delta(log_order: float) -> float:
+        excess = math.exp(log_order)  # a - 1
+        order = excess + 1
+        return excess * (order * rho - epsilon) - log_order + order * (log_order - math.log(order))
+
+    best = minimize_scalar(log_delta, bounds=(-20.0, 40.0), method="bounded", options={"xatol": 1e-10})
+    return math.exp(min(0.0, float(best.fun)))
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest rho, rounded down, whose every mechanism is (epsilon, delta)-private."""
+    low, high = 0.0, float(epsilon)
+    goal = float(delta) * (1 - 1e-9)
+    while delta_of(high, float(epsilon)) <= goal:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, float(epsilon)) <= goal else (low, middle)
+    exact = Fraction(math.floor(Fraction(low) * 10**RHO_DIGITS), 10**RHO_DIGITS)
+    if exact <= 0:
+        raise PrivacyError("epsilon and delta leave no budget to spend.", hint="Raise epsilon or delta.")
+    return exact

@@ -1,0 +1,94 @@
+"""The ledger: what happened, in order, and never changed afterwards.
+
+The kernel appends an event and goes on only when `append` has returned; a durable ledger returns when
+the event is on disk. Events say what happened, not what follows from it: what is left of a share, the
+cache and the certificate are all computed from them. Each kind has a version; a kind is never removed
+and its meaning never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Lock
+from typing import Any, ClassVar, Protocol
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A dataset was opened with a total budget."""
+
+    version: ClassVar[int] = 1
+    currency: str
+    total: Fraction
+    neighbours: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Granted:
+    """A payer was given a share of the total."""
+
+    version: ClassVar[int] = 1
+    payer: str
+    share: Fraction
+
+
+@dataclass(frozen=True)
+class Charged:
+    """Payers were charged, and may now be given what they paid for: `purpose` says what, in full."""
+
+    version: ClassVar[int] = 1
+    bill: Mapping[str, Fraction]
+    purpose: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Released:
+    """Noisy values left the kernel for the charge with that number."""
+
+    version: ClassVar[int] = 1
+    charge: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """A sparse vector gave a positive answer for the charge with that number."""
+
+    version: ClassVar[int] = 1
+    charge: int
+    query: Mapping[str, Any]
+    guess: int
+
+
+Event = Opened | Granted | Charged | Released | Exceeded
+
+
+class Ledger(Protocol):
+    """An append-only list of events."""
+
+    def append(self, event: Event) -> int:
+        """Store an event for good and give its number, counted from 0; safe from many threads."""
+
+    def events(self) -> Iterator[Event]:
+        """Every event so far, in order."""
+
+
+class MemoryLedger:
+    """A ledger that lasts as long as the process: for tests, the lab and one-off studies."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._lock = Lock()
+
+    def append(self, event: Event) -> int:
+        """Store an event and give its number."""
+        with self._lock:
+            self._events.append(event)
+            return len(self._events) - 1
+
+    def events(self) -> Iterator[Event]:
+        """Every event so far, in order."""
+        return iter(tuple(self._events))

@@ -1,0 +1,114 @@
+"""Noise: whole numbers from exact discrete distributions, never a rounded float.
+
+A scale is rounded *up* to a double before it reaches a sampler, so what is drawn is never less than
+what was paid for, and the variances reported here are those of what is really drawn.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.errors import PrivacyError
+
+#: Larger scales are refused: noise must stay far inside 64-bit integers.
+MAX_SCALE = 2.0**40
+#: From this many draws on, the work is split among threads.
+PARALLEL_FROM = 4096
+
+
+class Noise(Protocol):
+    """A source of discrete noise."""
+
+    #: Whether the draws are exact and come from the operating system's entropy.
+    exact: bool
+
+    def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
+        """Draws with probability proportional to exp(-|k| / scale)."""
+
+    def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
+        """Draws with probability proportional to exp(-k^2 / (2 scale^2))."""
+
+
+class ExactNoise:
+    """OpenDP's exact samplers on the operating system's entropy: no seed, no floating-point draw.
+
+    Privacy: trusts OpenDP's discrete Laplace and discrete Gaussian samplers.
+    """
+
+    exact = True
+
+    def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
+        """Exact discrete Laplace draws."""
+        return _draw(_sampler("laplace", scale), size)
+
+    def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
+        """Exact discrete Gaussian draws."""
+        return _draw(_sampler("gaussian", scale), size)
+
+
+def _draw(sampler: Any, size: int) -> NDArray[np.int64]:
+    workers = min(os.cpu_count() or 1, 1 + size // PARALLEL_FROM)
+    if workers == 1:
+        return np.asarray(sampler([0] * size), dtype=np.int64)
+    parts = [len(part) for part in np.array_split(np.empty(size), workers)]
+    with ThreadPoolExecutor(workers) as pool:
+        drawn = list(pool.map(lambda part: np.asarray(sampler([0] * part), dtype=np.int64), parts))
+    return np.concatenate(drawn)
+
+
+@lru_cache(maxsize=256)
+def _sampler(kind: str, scale: float) -> Any:
+    # OpenDP takes a third of a second to import, which `sharewell --help` need not wait for.
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64"))
+    if kind == "laplace":
+        return dp.m.make_laplace(space, dp.l1_distance(T="i64"), scale=scale)
+    return dp.m.make_gaussian(space, dp.l2_distance(T="i64"), scale=scale)
+
+
+def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
+    """The scale sensitivity / epsilon, rounded up to a double."""
+    return _up(sensitivity / epsilon, lambda scale: Fraction(scale))
+
+
+def gaussian_scale(sensitivity_squared: int, rho: Fraction) -> float:
+    """The standard deviation sqrt(sensitivity^2 / (2 rho)), rounded up to a double."""
+    return _up(sensitivity_squared / (2 * rho), lambda scale: Fraction(scale) ** 2, math.sqrt)
+
+
+def _up(exact: Fraction, value: Any, first: Any = float) -> float:
+    """The smallest double near first(exact) whose value is at least the exact one."""
+    if exact > Fraction(MAX_SCALE) ** 2 or first(exact) > MAX_SCALE:
+        raise PrivacyError(
+            "The cost is so small that the noise would drown any answer.", hint="Pay more for it."
+        )
+    scale = float(first(exact))
+    while value(scale) < exact:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def laplace_variance(scale: float) -> float:
+    """The exact variance of the discrete Laplace: 2 e^(1/s) / (e^(1/s) - 1)^2."""
+    if scale == 0 or 0.5 / scale > 350:
+        return 0.0
+    return 0.5 / math.sinh(0.5 / scale) ** 2
+
+
+def gaussian_variance(scale: float) -> float:
+    """The exact variance of the discrete Gaussian, which is below scale^2 only where it is small."""
+    if scale == 0 or scale > 20:
+        return scale**2  # By Poisson summation the difference is below exp(-2 pi^2 scale^2).
+    k = np.arange(1, int(40 * scale) + 2)
+    mass = np.exp(-(k**2) / (2 * scale**2))
+    return float(2 * (k**2 * mass).sum() / (1 + 2 * mass.sum()))

@@ -1,0 +1,121 @@
+"""The sparse vector technique: which guesses are far from the truth, paid for by the far ones only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from threading import Lock
+
+from sharewell.errors import Exhausted, PrivacyError
+from sharewell.privacy.noise import Noise, laplace_scale
+from sharewell.query.block import Block, Neighbours
+from sharewell.query.linear import LinearQuery
+
+
+@dataclass(frozen=True)
+class SparseVectorPlan:
+    """What a sparse vector will do, and with how much noise: public, and nothing is drawn yet.
+
+    Algorithm 7 of Lyu, Su and Li (2017), without its numeric answers, which are measured separately.
+    """
+
+    epsilon: Fraction
+    threshold: int
+    positives: int
+    sensitivity: int = 1
+    neighbours: Neighbours = "add-remove"
+
+    def __post_init__(self) -> None:
+        for name, least in (("threshold", 0), ("positives", 1), ("sensitivity", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise PrivacyError(
+                    f"The {name} of a sparse vector cannot be {value!r}.",
+                    hint=f"Use a whole number from {least} on.",
+                )
+        # Computed here so that an impossible scale is refused before anything is charged.
+        _ = self.threshold_scale, self.query_scale
+
+    @cached_property
+    def parts(self) -> tuple[Fraction, Fraction]:
+        """Divide epsilon between threshold and tests as 1 : (2 c)^(2/3), which makes tests sharpest.
+
+        Any division is private; this one is rational, and its parts sum to epsilon exactly.
+        """
+        ratio = Fraction(round((2 * self.positives) ** (2 / 3) * 1000), 1000)
+        threshold = self.epsilon / (1 + ratio)
+        return threshold, self.epsilon - threshold
+
+    @cached_property
+    def threshold_scale(self) -> float:
+        """The scale of the noise on the threshold: sensitivity / e1."""
+        return laplace_scale(self.sensitivity, self.parts[0])
+
+    @cached_property
+    def query_scale(self) -> float:
+        """The scale of the noise on each test: 2 c sensitivity / e2.
+
+        The 2 stays: one row can bring one guess nearer to the truth and take another further away.
+        """
+        return laplace_scale(2 * self.positives * self.sensitivity, self.parts[1])
+
+
+class SparseVector:
+    """Tests |q.x - guess| >= threshold, any number of times, until so many tests have said yes.
+
+    Privacy: plan.epsilon in all, however many tests are made. Trusts `answer` to be exact.
+    """
+
+    def __init__(
+        self,
+        plan: SparseVectorPlan,
+        answer: Callable[[LinearQuery], int],
+        noise: Noise,
+        record: Callable[[LinearQuery, int], None],
+    ) -> None:
+        self.plan = plan
+        self.positives_left = plan.positives
+        self._answer = answer
+        self._noise = noise
+        self._record = record
+        self._lock = Lock()
+        self._noisy_threshold = plan.threshold + int(noise.laplace(plan.threshold_scale, 1)[0])
+
+    def exceeds(self, query: LinearQuery, guess: float) -> bool:
+        """Whether the guess is, up to noise, at least the threshold away from the truth."""
+        with self._lock:
+            whole = self._check(query, guess)
+            distance = abs(self._answer(query) - whole)
+            noisy = distance + int(self._noise.laplace(self.plan.query_scale, 1)[0])
+            if noisy < self._noisy_threshold:
+                return False
+            self.positives_left -= 1
+            self._record(query, whole)
+            return True
+
+    def _check(self, query: LinearQuery, guess: float) -> int:
+        """The guess as a whole number; refuses what must not be tested, by public things alone."""
+        if self.positives_left == 0:
+            raise Exhausted(
+                f"The sparse vector has given its {self.plan.positives} positive answers.",
+                hint="Answer from what is already known.",
+            )
+        if not math.isfinite(guess) or abs(guess) > 2**62:
+            raise PrivacyError(f"The guess must be a finite number, not {guess!r}.")
+        if _sensitivity(query, self.plan.neighbours) > self.plan.sensitivity:
+            raise PrivacyError(
+                f"One row can change the query by more than the {self.plan.sensitivity} paid for.",
+                hint="Open the sparse vector with a larger sensitivity.",
+            )
+        return round(guess)
+
+    def __repr__(self) -> str:
+        return f"SparseVector({self.plan.positives} positives, {self.positives_left} left)"
+
+
+@lru_cache(maxsize=4096)
+def _sensitivity(query: LinearQuery, neighbours: Neighbours) -> int:
+    return Block(query.domain, [query]).l1_sensitivity(neighbours)

@@ -1,0 +1,313 @@
+"""The curator: charge, store, only then touch the data; and never past a share."""
+
+import logging
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharewell import Block, Domain, Integer, LinearQuery
+from sharewell.errors import OverBudget, PrivacyError, SharewellError, UnknownPayer
+from sharewell.lab.noise import SeededNoise
+from sharewell.privacy.budget import Budget
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.ledger import Charged, Exceeded, Granted, MemoryLedger, Opened, Released
+from sharewell.query import workload
+from tests.privacy.tables import LINE, curator, table
+
+HISTOGRAM = workload.identity(LINE)
+TOTAL = workload.total(LINE)
+
+
+def test_without_noise_a_measurement_is_the_exact_answer():
+    measured = curator(5, 0, 7, 1).measure(workload.prefixes(LINE), "1/10", "ann")
+    assert measured.values.tolist() == [5, 5, 12, 13]
+
+
+def test_a_measurement_charges_its_payer_alone():
+    kernel = curator()
+    measured = kernel.measure(TOTAL, "0.1", "ann")
+    assert measured.cost == Fraction(1, 10)
+    assert kernel.spent("ann") == Fraction(1, 10)
+    assert kernel.left("ann") == Fraction(4, 10)
+    assert kernel.spent("bob") == 0
+
+
+def test_several_payers_can_share_a_bill():
+    kernel = curator()
+    bill = {"ann": Fraction(1, 10), "bob": Fraction(1, 5)}
+    kernel.measure(HISTOGRAM, "3/10", bill)
+    assert (kernel.spent("ann"), kernel.spent("bob")) == (Fraction(1, 10), Fraction(1, 5))
+    with pytest.raises(PrivacyError, match="together is not the cost"):
+        kernel.measure(HISTOGRAM, "0.5", bill)
+
+
+def test_the_noise_is_that_of_sensitivity_over_cost():
+    noise = SeededNoise(3)
+    kernel = curator(noise=noise, total="1000000", shares={"ann": "1000000"})
+    prefixes = workload.prefixes(LINE)  # sensitivity 4
+    runs = np.array([kernel.measure(prefixes, "2", "ann").values for _ in range(4000)])
+    reported = kernel.variance(prefixes, "2")
+    assert reported == pytest.approx(2 * 2.0**2, rel=0.05)
+    assert runs.var(axis=0) == pytest.approx([reported] * 4, rel=0.15)
+    assert runs.mean(axis=0) == pytest.approx([5, 5, 12, 13], abs=0.3)
+
+
+def test_the_gaussian_currency_uses_the_l2_norm():
+    kernel = curator(budget=Budget.zcdp("50", "1e-6"), shares={"ann": "1"}, noise=SeededNoise(4))
+    prefixes = workload.prefixes(LINE)
+    assert kernel.variance(prefixes, "1/100") == pytest.approx(4 / (2 * 0.01))
+    values = [kernel.measure(HISTOGRAM, "1/100000", "ann").values[1] for _ in range(3000)]
+    assert np.var(values) == pytest.approx(1 / (2 * 0.00001), rel=0.15)
+
+
+def test_replace_one_doubles_the_noise_of_a_histogram():
+    near, far = curator(), curator(neighbours="replace-one")
+    assert far.scale(HISTOGRAM, Fraction(1, 10)) == 2 * near.scale(HISTOGRAM, Fraction(1, 10))
+
+
+def test_a_charge_beyond_the_share_is_refused_and_changes_nothing():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    kernel.measure(TOTAL, "0.45", "ann")
+    before = list(ledger.events())
+    with pytest.raises(OverBudget, match=r"ann has 0\.05 left, and this costs 0\.1"):
+        kernel.measure(TOTAL, "0.1", "ann")
+    assert list(ledger.events()) == before
+    assert kernel.left("ann") == Fraction(1, 20)
+    kernel.measure(TOTAL, "0.05", "ann")
+    assert kernel.left("ann") == 0
+
+
+def test_a_bill_is_refused_whole_when_one_payer_cannot_pay():
+    kernel = curator()
+    kernel.measure(TOTAL, "0.5", "bob")
+    with pytest.raises(OverBudget, match="bob"):
+        kernel.measure(TOTAL, "0.2", {"ann": Fraction(1, 10), "bob": Fraction(1, 10)})
+    assert kernel.spent("ann") == 0
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda k: k.measure(TOTAL, "0.1", "eve"), "Nobody called 'eve'"),
+        (lambda k: k.measure(TOTAL, "0", "ann"), "greater than 0"),
+        (lambda k: k.measure(TOTAL, "-1", "ann"), "greater than 0"),
+        (lambda k: k.measure(TOTAL, 0.1, "ann"), "must be exact"),
+        (lambda k: k.measure(TOTAL, "1e-30", "ann"), "drown"),
+        (lambda k: k.measure(Block(LINE, []), "0.1", "ann"), "no rows"),
+        (lambda k: k.measure(TOTAL, "0.1", {}), "together is not the cost"),
+        (
+            lambda k: k.measure(TOTAL, "0.1", {"ann": Fraction(1), "bob": Fraction(-9, 10)}),
+            "greater than 0",
+        ),
+        (
+            lambda k: k.measure(workload.total(Domain([Integer("age", 0, 4)])), "0.1", "ann"),
+            "another domain",
+        ),
+        (
+            lambda k: k.measure(Block(LINE, [LinearQuery.all(LINE) * Fraction(1, 2)]), "0.1", "ann"),
+            "primitive",
+        ),
+        (lambda k: k.grant("ann", "0.1"), "already holds"),
+        (lambda k: k.grant("eve", "0.1"), "more than what is left"),
+        (lambda k: k.grant("", "0.1"), "must have a name"),
+        (
+            lambda k: k.sparse_vector(epsilon="0.1", threshold=5, positives=0, payer="ann"),
+            "positives",
+        ),
+        (
+            lambda k: k.sparse_vector(epsilon="0.1", threshold=-5, positives=1, payer="ann"),
+            "threshold",
+        ),
+        (
+            lambda k: k.sparse_vector(epsilon="0.6", threshold=5, positives=1, payer="ann"),
+            "ann has 0.5",
+        ),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_charged(ask, says):
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    before = list(ledger.events())
+    with pytest.raises(SharewellError, match=says):
+        ask(kernel)
+    assert list(ledger.events()) == before
+    assert kernel.spent("ann") == kernel.spent("bob") == 0
+
+
+def test_unknown_payers_have_their_own_error():
+    with pytest.raises(UnknownPayer):
+        curator().left("eve")
+
+
+class WatchfulLedger(MemoryLedger):
+    """A ledger that may fail, and that notes whether the data had been read when it was called."""
+
+    def __init__(self, fail_on: type | None = None) -> None:
+        super().__init__()
+        self.fail_on = fail_on
+        self.read_before_charge: list[bool] = []
+
+    def append(self, event):
+        if isinstance(event, Charged):
+            self.read_before_charge.append(self.block.was_read)
+        if self.fail_on and isinstance(event, self.fail_on):
+            raise OSError("disk full")
+        return super().append(event)
+
+
+class WatchedBlock(Block):
+    """A block that notes when the data is read through it."""
+
+    was_read = False
+
+    def answers(self, array):
+        object.__setattr__(self, "was_read", True)
+        return super().answers(array)
+
+
+def test_the_charge_is_stored_before_the_data_is_read():
+    ledger = WatchfulLedger()
+    ledger.block = WatchedBlock(LINE, HISTOGRAM)
+    kernel = curator(ledger=ledger)
+    kernel.measure(ledger.block, "0.1", "ann")
+    assert ledger.read_before_charge == [False]
+    assert ledger.block.was_read
+    kinds = [type(event) for event in ledger.events()]
+    assert kinds == [Opened, Granted, Granted, Charged, Released]
+
+
+def test_a_ledger_that_cannot_store_the_charge_stops_everything():
+    ledger = WatchfulLedger(fail_on=Charged)
+    ledger.block = WatchedBlock(LINE, HISTOGRAM)
+    kernel = curator(ledger=ledger)
+    with pytest.raises(OSError, match="disk full"):
+        kernel.measure(ledger.block, "0.1", "ann")
+    assert not ledger.block.was_read
+    assert kernel.spent("ann") == Fraction(1, 10), "nobody knows whether it reached the disk: no refund"
+
+
+def test_a_ledger_that_cannot_store_the_release_lets_nothing_out_and_refunds_nothing():
+    ledger = WatchfulLedger(fail_on=Released)
+    ledger.block = WatchedBlock(LINE, HISTOGRAM)
+    kernel = curator(ledger=ledger)
+    with pytest.raises(OSError, match="disk full"):
+        kernel.measure(ledger.block, "0.1", "ann")
+    assert kernel.spent("ann") == Fraction(1, 10)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.integers(1, 9)), max_size=30))
+def test_no_sequence_of_charges_passes_a_share_and_the_ledger_remembers_all(charges):
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    for payer, twentieths in charges:
+        affordable = kernel.left(payer) >= Fraction(twentieths, 20)
+        try:
+            kernel.measure(TOTAL, Fraction(twentieths, 20), payer)
+        except OverBudget:
+            assert not affordable
+        else:
+            assert affordable
+    for payer in ("ann", "bob"):
+        charged = sum(e.bill.get(payer, 0) for e in ledger.events() if isinstance(e, Charged))
+        assert kernel.spent(payer) == charged <= Fraction(1, 2)
+    reopened = curator(ledger=ledger)
+    assert [reopened.spent(p) for p in ("ann", "bob")] == [kernel.spent(p) for p in ("ann", "bob")]
+
+
+def test_a_ledger_opens_only_for_the_dataset_it_began_with():
+    ledger = MemoryLedger()
+    curator(ledger=ledger)
+    for options in (
+        {"total": "2"},
+        {"neighbours": "replace-one"},
+        {"shares": {"ann": "1/3", "bob": "1/2"}},
+    ):
+        with pytest.raises(PrivacyError):
+            curator(ledger=ledger, **options)
+
+
+def test_over_budget_charges_from_many_threads_never_pass():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    start = threading.Barrier(16)
+    passed: list[int] = []
+
+    def spend() -> None:
+        start.wait()
+        for _ in range(40):
+            try:
+                kernel.measure(TOTAL, "1/100", "ann")
+                passed.append(1)
+            except OverBudget:
+                pass
+
+    threads = [threading.Thread(target=spend) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(passed) == 50, "exactly the fifty that the share of 1/2 pays for"
+    assert kernel.left("ann") == 0
+    assert sum(isinstance(e, Released) for e in ledger.events()) == 50
+
+
+def test_a_share_can_be_granted_later_from_what_nobody_holds():
+    kernel = curator(shares={"ann": "1/2"})
+    kernel.grant("cem", "1/4")
+    kernel.measure(TOTAL, "1/4", "cem")
+    with pytest.raises(OverBudget, match=r"At most 0\.25"):
+        kernel.grant("dan", "1/3")
+
+
+def test_a_sparse_vector_is_paid_for_in_full_and_its_positives_are_recorded():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    test = kernel.sparse_vector(epsilon="0.2", threshold=5, positives=1, payer="ann")
+    assert kernel.spent("ann") == Fraction(1, 5)
+    assert not test.exceeds(TOTAL[0], 10)
+    assert test.exceeds(TOTAL[0], 100)
+    assert [e.guess for e in ledger.events() if isinstance(e, Exceeded)] == [100]
+    assert kernel.spent("ann") == Fraction(1, 5)
+
+
+def test_under_zcdp_a_sparse_vector_costs_half_its_epsilon_squared():
+    kernel = curator(budget=Budget.zcdp("5", "1e-6"), shares={"ann": "1/10"})
+    kernel.sparse_vector(epsilon="0.2", threshold=5, positives=1, payer="ann")
+    assert kernel.spent("ann") == Fraction(1, 50)
+
+
+CANARY = 7_654_321
+
+
+def test_a_canary_count_never_appears_in_a_log_a_repr_or_an_error(caplog, capsys):
+    """True counts of 7654321 everywhere, real noise, everything shown that a person could see."""
+    caplog.set_level(logging.DEBUG)
+    shown: list[str] = []
+    ledger = MemoryLedger()
+    data = table(CANARY, CANARY, CANARY, CANARY)
+    # Noise wide enough that a released value begins with the canary's digits about never.
+    kernel = Curator(data, Budget.pure("1"), {"ann": "1"}, ledger=ledger)
+    measured = kernel.measure(TOTAL, "1/1000000", "ann")
+    test = kernel.sparse_vector(epsilon="1/10", threshold=5, positives=1, payer="ann")
+    test.exceeds(TOTAL[0], 10)
+    for bad in (
+        lambda: kernel.measure(TOTAL, "5", "ann"),
+        lambda: kernel.measure(TOTAL, "0.1", "eve"),
+        lambda: kernel.measure(Block(LINE, []), "0.1", "ann"),
+        lambda: test.exceeds(TOTAL[0], float("nan")),
+        lambda: test.exceeds(TOTAL[0], 10),
+    ):
+        with pytest.raises(SharewellError) as refused:
+            bad()
+        shown += [str(refused.value), repr(refused.value), repr(refused.value.args)]
+    shown += [repr(o) for o in (kernel, data, test, measured, ledger, *ledger.events())]
+    shown += [str(o) for o in (kernel, data, test)]
+    shown += [caplog.text, *capsys.readouterr()]
+    for text in shown:
+        for secret in (CANARY, 4 * CANARY):
+            assert str(secret) not in text.replace(",", "").replace("_", "")
