@@ -37,7 +37,7 @@ class Halved(ExactNoise):
 def measured(data, budget: Budget, cost: str, noise) -> list[int]:
     """The third count, many times. One block of equal rows would cost more, so each is drawn alone."""
     kernel = Curator(data, budget, {"ann": budget.total}, noise=noise)
-    scale = kernel.scale(HISTOGRAM, Fraction(cost))
+    scale = float(kernel.scales(HISTOGRAM, cost)[2])
     draw = noise.laplace if budget.currency == "pure" else noise.gaussian
     kernel.measure(HISTOGRAM, cost, "ann")
     return (data.counts[2] + draw(scale, RUNS)).tolist()

@@ -16,6 +16,7 @@ from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Charged, Exceeded, Granted, MemoryLedger, Opened, Released
 from sharewell.query import workload
+from sharewell.query.block import ParallelBlock
 from tests.privacy.tables import LINE, curator, table
 
 HISTOGRAM = workload.identity(LINE)
@@ -50,23 +51,33 @@ def test_the_noise_is_that_of_sensitivity_over_cost():
     kernel = curator(noise=noise, total="1000000", shares={"ann": "1000000"})
     prefixes = workload.prefixes(LINE)  # sensitivity 4
     runs = np.array([kernel.measure(prefixes, "2", "ann").values for _ in range(4000)])
-    reported = kernel.variance(prefixes, "2")
-    assert reported == pytest.approx(2 * 2.0**2, rel=0.05)
-    assert runs.var(axis=0) == pytest.approx([reported] * 4, rel=0.15)
+    reported = kernel.variances(prefixes, "2")
+    assert reported == pytest.approx([2 * 2.0**2] * 4, rel=0.05)
+    assert runs.var(axis=0) == pytest.approx(reported, rel=0.15)
     assert runs.mean(axis=0) == pytest.approx([5, 5, 12, 13], abs=0.3)
 
 
 def test_the_gaussian_currency_uses_the_l2_norm():
     kernel = curator(budget=Budget.zcdp("50", "1e-6"), shares={"ann": "1"}, noise=SeededNoise(4))
     prefixes = workload.prefixes(LINE)
-    assert kernel.variance(prefixes, "1/100") == pytest.approx(4 / (2 * 0.01))
+    assert kernel.variances(prefixes, "1/100") == pytest.approx([4 / (2 * 0.01)] * 4)
     values = [kernel.measure(HISTOGRAM, "1/100000", "ann").values[1] for _ in range(3000)]
     assert np.var(values) == pytest.approx(1 / (2 * 0.00001), rel=0.15)
 
 
 def test_replace_one_doubles_the_noise_of_a_histogram():
     near, far = curator(), curator(neighbours="replace-one")
-    assert far.scale(HISTOGRAM, Fraction(1, 10)) == 2 * near.scale(HISTOGRAM, Fraction(1, 10))
+    assert np.array_equal(far.scales(HISTOGRAM, "1/10"), 2 * near.scales(HISTOGRAM, "1/10"))
+
+
+def test_rows_that_share_no_cell_are_each_measured_as_if_alone():
+    by_age = [0, 0, 1, 2]
+    sums = ParallelBlock.group_by(LinearQuery.product(LINE, {"age": [1, 2, 30, 4]}), {0: by_age})
+    whole = ParallelBlock(LINE, [query.primitive for query in sums])
+    kernel = curator(noise=SeededNoise(6), total="100000", shares={"ann": "100000"})
+    assert kernel.scales(whole, "1").tolist() == [2.0, 1.0, 1.0]
+    runs = np.array([kernel.measure(whole, "1", "ann").values for _ in range(4000)])
+    assert runs.var(axis=0) == pytest.approx(kernel.variances(whole, "1"), rel=0.15)
 
 
 def test_a_charge_beyond_the_share_is_refused_and_changes_nothing():

@@ -1,5 +1,6 @@
 """Blocks and their sensitivity, against dense matrices."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from sharewell import Block, Boolean, Domain, Integer, LinearQuery
 from sharewell.errors import QueryError, QueryTooComplex
 from sharewell.query import block as block_module
 from sharewell.query import workload
+from sharewell.query.block import ParallelBlock
 from tests.query.domains import domain_and_vectors, queries
 
 
@@ -89,3 +91,59 @@ def test_a_slice_of_a_block_is_a_block():
     block = workload.identity(Domain([Integer("age", 0, 9)]))
     assert list(block[2:4]) == [block[2], block[3]]
     assert len(block[2:4]) == 2
+
+
+@given(domain_and_vectors(1), st.data())
+def test_a_grouped_query_is_divided_among_its_groups(case, data):
+    domain, [vector] = case
+    query = LinearQuery.from_vector(domain, vector)
+    levels = data.draw(st.permutations(range(len(domain.shape))))[: data.draw(st.integers(0, 2))]
+    groups = {at: data.draw(groupings(domain.shape[at])) for at in levels}
+    block = ParallelBlock.group_by(query, groups)
+    assert len(block) == np.prod([max(of_cell) + 1 for of_cell in groups.values()], initial=1)
+    dense = np.array([row.to_vector() for row in block])
+    assert np.array_equal(dense.sum(axis=0), vector)
+    assert ((dense != 0).sum(axis=0) <= 1).all()
+    ParallelBlock(domain, block)  # the check that is skipped by construction passes too
+    for row, expected in enumerate(np.ndindex(*[max(of_cell) + 1 for of_cell in groups.values()])):
+        cells = np.indices(domain.shape).reshape(len(domain.shape), -1)
+        inside = [np.array(groups[at])[cells[at]] == g for at, g in zip(groups, expected, strict=True)]
+        assert np.array_equal(dense[row], np.where(np.all(inside, axis=0), vector, 0))
+
+
+def groupings(size: int):
+    return st.lists(st.integers(0, 2), min_size=size, max_size=size).map(
+        lambda raw: [sorted(set(raw)).index(group) for group in raw]
+    )
+
+
+def test_a_parallel_block_refuses_rows_that_share_a_cell():
+    domain = Domain([Integer("age", 0, 9)])
+    with pytest.raises(QueryError, match="weigh the same cell"):
+        ParallelBlock(domain, workload.prefixes(domain))
+
+
+@given(domain_and_vectors(1, low=0))
+def test_a_parallel_blocks_claim_covers_its_exact_sensitivity(case):
+    """Rows divided by their units change by at most 1 in all, or 2 under replace-one."""
+    domain, [vector] = case
+    block = ParallelBlock.group_by(LinearQuery.from_vector(domain, vector), {0: range(domain.shape[0])})
+    block = block.take(row for row, query in enumerate(block) if not query.is_zero)
+    if not len(block):
+        return
+    matrix = np.array([row.to_vector() for row in block]) / block.units[:, None]
+    for neighbours in ("add-remove", "replace-one"):
+        for power, claim in ((1, block.l1_sensitivity), (2, block.l2_sensitivity_squared)):
+            exact = naive_sensitivity(matrix, neighbours, power, domain.may_drop)
+            assert exact <= claim(neighbours) + 1e-9
+
+
+def test_blocks_survive_being_written_as_json():
+    domain = Domain([Integer("age", 0, 9), Boolean("moved")])
+    for block in (
+        workload.prefixes(domain, "age"),
+        ParallelBlock.group_by(LinearQuery.all(domain), {1: range(2)}),
+    ):
+        again = Block.from_json(domain, json.loads(json.dumps(block.to_json())))
+        assert list(again) == list(block)
+        assert type(again) is type(block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from threading import Lock
@@ -42,11 +42,14 @@ Payer = str | Mapping[str, Fraction]
 
 @dataclass(frozen=True)
 class Measurement:
-    """A block's noisy values: public from now on. `charge` is the number of its event in the ledger."""
+    """A block's noisy values, public from now on, and the exact variance of each.
+
+    `charge` is the number of its event in the ledger.
+    """
 
     block: Measurable
     values: NDArray[np.int64]
-    variance: float
+    variances: NDArray[np.float64]
     cost: Fraction
     bill: Mapping[str, Fraction]
     charge: int
@@ -150,16 +153,21 @@ class Curator:
             self._shares[payer] = exact
             self._spent[payer] = Fraction(0)
 
-    def scale(self, block: Measurable, cost: Fraction) -> float:
-        """The scale of the noise that a cost buys for a block; public."""
+    def scales(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
+        """The scale of the noise on each row that a cost buys for a block; public."""
+        exact = amount(cost, "The cost")
+        if block.domain != self.domain:
+            raise PrivacyError("The block is over another domain than the data.")
         if self.budget.currency == "pure":
-            return laplace_scale(block.l1_sensitivity(self.neighbours), cost)
-        return gaussian_scale(block.l2_sensitivity_squared(self.neighbours), cost)
+            sensitivity = block.l1_sensitivity(self.neighbours)
+            return _per_unit(block.units, lambda unit: laplace_scale(unit * sensitivity, exact))
+        squared = block.l2_sensitivity_squared(self.neighbours)
+        return _per_unit(block.units, lambda unit: gaussian_scale(unit**2 * squared, exact))
 
-    def variance(self, block: Measurable, cost: Amount) -> float:
+    def variances(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
         """The exact variance of each value that a cost buys for a block; public, spends nothing."""
-        scale = self.scale(block, amount(cost, "The cost"))
-        return laplace_variance(scale) if self.budget.currency == "pure" else gaussian_variance(scale)
+        variance = laplace_variance if self.budget.currency == "pure" else gaussian_variance
+        return _per_unit(self.scales(block, cost), variance)
 
     def measure(self, block: Measurable, cost: Amount, payer: Payer) -> Measurement:
         """Every row of a block with exact discrete noise, for a cost that is charged first.
@@ -168,19 +176,25 @@ class Curator:
         """
         exact = amount(cost, "The cost")
         bill = self._bill(exact, payer)
-        if block.domain != self.domain:
-            raise PrivacyError("The block is over another domain than the data.")
         if not len(block):
             raise PrivacyError("There is nothing to measure: the block has no rows.")
-        scale = self.scale(block, exact)
-        variance = self.variance(block, exact)
-        draw = self._noise.laplace if self.budget.currency == "pure" else self._noise.gaussian
-        charge = self._charge(bill, {"measure": block.to_json(), "scale": scale.hex()})
-        values = block.answers(self._data.counts)
-        values += draw(scale, len(block)) if scale else 0
+        scales = self.scales(block, exact)
+        variances = self.variances(block, exact)
+        purpose = {"measure": block.to_json(), "scales": [scale.hex() for scale in scales.tolist()]}
+        charge = self._charge(bill, purpose)
+        values = block.answers(self._data.counts) + self._draw(scales)
         values.flags.writeable = False
         self._ledger.append(Released(charge, tuple(values.tolist())))
-        return Measurement(block, values, variance, exact, bill, charge)
+        return Measurement(block, values, variances, exact, bill, charge)
+
+    def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Fresh noise of these scales, drawn together for all rows that have the same one."""
+        draw = self._noise.laplace if self.budget.currency == "pure" else self._noise.gaussian
+        noise = np.zeros(len(scales), dtype=np.int64)
+        for scale in np.unique(scales[scales > 0]).tolist():
+            rows = scales == scale
+            noise[rows] = draw(scale, int(rows.sum()))
+        return noise
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1
@@ -246,3 +260,9 @@ class Curator:
 def _plain(exact: Fraction) -> str:
     """An amount as short decimal text; exact where it is short anyway."""
     return f"{float(exact):.6g}"
+
+
+def _per_unit(units: NDArray[Any], of_unit: Callable[[Any], float]) -> NDArray[np.float64]:
+    """A function of each number, computed once for equal ones."""
+    different, where = np.unique(units, return_inverse=True)
+    return np.array([of_unit(unit) for unit in different.tolist()], dtype=np.float64)[where]

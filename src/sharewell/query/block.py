@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, overload
+from itertools import product
+from typing import Any, ClassVar, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +34,18 @@ class Measurable(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """How wide each row's noise is beside the others': a row's noise is its unit times a scale."""
+
     def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
         """Every row's exact answer on a dense array of counts."""
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
-        """The most that two neighbouring tables' answers differ, summed over the rows."""
+        """The most that neighbouring tables' answers differ, in units, summed over the rows."""
 
     def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
-        """The most that two neighbouring tables' answers differ, as a sum of squares."""
+        """The most that neighbouring tables' answers differ, in units, as a sum of squares."""
 
     def to_json(self) -> dict[str, Any]:
         """The block as plain data, for a ledger."""
@@ -56,6 +61,8 @@ class Block(Sequence[LinearQuery]):
     >>> histogram.l1_sensitivity("add-remove"), histogram.l1_sensitivity("replace-one")
     (1, 2)
     """
+
+    kind: ClassVar[str] = "queries"
 
     domain: Domain
     queries: tuple[LinearQuery, ...]
@@ -83,6 +90,11 @@ class Block(Sequence[LinearQuery]):
         """These queries on the rows that a predicate selects; those that become empty or equal go."""
         kept = dict.fromkeys(query.where(predicate) for query in self.queries)
         return Block(self.domain, [query for query in kept if not query.is_zero])
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """1 for every row: all get the same noise."""
+        return np.ones(len(self.queries), dtype=np.int64)
 
     def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
         """Every query's exact answer on a dense array of counts."""
@@ -150,7 +162,65 @@ class Block(Sequence[LinearQuery]):
 
     def to_json(self) -> dict[str, Any]:
         """The block as plain data, for a ledger."""
-        return {"kind": "queries", "queries": [query.to_json() for query in self.queries]}
+        return {"kind": self.kind, "queries": [query.to_json() for query in self.queries]}
+
+    @classmethod
+    def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> Block:
+        """The block that `to_json` wrote."""
+        kind = {block.kind: block for block in (Block, ParallelBlock)}[data["kind"]]
+        return kind(domain, [LinearQuery.from_json(domain, query) for query in data["queries"]])
+
+
+class ParallelBlock(Block):
+    """Queries of which no two weigh the same cell, such as those of a GROUP BY.
+
+    One row falls into one of them at most, so each is measured as if it were alone: with noise in
+    proportion to its own largest weight, whatever stands beside it in the block. Under replace-one a
+    row may leave one query and enter another, which doubles the noise; it does so for a block of one
+    query too, so that what a query's noise is never depends on its block.
+    """
+
+    kind = "parallel"
+
+    def __init__(
+        self, domain: Domain, queries: Iterable[LinearQuery], *, _checked: bool = False
+    ) -> None:
+        super().__init__(domain, queries)
+        if not _checked and any(len(column) > 1 for column in self.columns):
+            raise QueryError(
+                "Two queries of the block weigh the same cell.", hint="Ask for them one by one."
+            )
+
+    @classmethod
+    def group_by(cls, query: LinearQuery, groups: Mapping[int, Sequence[int]]) -> ParallelBlock:
+        """A query divided by attributes, given by position: `groups[level][cell]` numbers the groups.
+
+        One row for every combination of groups, in C order, also where nothing is left of the query.
+        """
+        masks = [
+            [(level, np.equal(of_cell, group).astype(np.int64)) for group in range(max(of_cell) + 1)]
+            for level, of_cell in groups.items()
+        ]
+        parts = [LinearQuery.of_vectors(query.domain, dict(chosen)) for chosen in product(*masks)]
+        # Different groups of one attribute share no cell, so neither do the rows.
+        return cls(query.domain, [query.where(part) for part in parts], _checked=True)
+
+    def take(self, rows: Iterable[int]) -> ParallelBlock:
+        """Some of the rows."""
+        return ParallelBlock(self.domain, [self.queries[row] for row in rows], _checked=True)
+
+    @property
+    def units(self) -> NDArray[np.int64]:
+        """Each row's largest weight."""
+        return np.array([int(query.max_abs) for query in self._whole()], dtype=np.int64)
+
+    def l1_sensitivity(self, neighbours: Neighbours) -> int:
+        """One row, or two under replace-one, each changed by at most its unit."""
+        return 1 if neighbours == "add-remove" else 2
+
+    def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
+        """One row, or two under replace-one, each changed by at most its unit."""
+        return 1 if neighbours == "add-remove" else 2
 
 
 def _split(active: list[tuple[int, int, Node]]) -> Iterator[list[tuple[int, int, Node]]]:
