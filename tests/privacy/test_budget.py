@@ -84,7 +84,8 @@ def test_a_pure_step_costs_half_its_square_as_rho():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [("1", "1"), ("1", "0"), ("0", "1e-6"), ("1e-20", "1e-90")]
+    ("epsilon", "delta"),
+    [("1", "1"), ("1", "0"), ("0", "1e-6"), ("1e-20", "1e-90"), ("1", Fraction(1, 10**400))],
 )
 def test_impossible_promises_are_refused(epsilon, delta):
     with pytest.raises(PrivacyError):

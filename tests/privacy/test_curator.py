@@ -14,7 +14,7 @@ from sharewell.errors import OverBudget, PrivacyError, SharewellError, UnknownPa
 from sharewell.lab.noise import SeededNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
-from sharewell.privacy.ledger import Charged, Exceeded, Granted, MemoryLedger, Opened, Released
+from sharewell.privacy.ledger import Armed, Charged, Exceeded, Granted, MemoryLedger, Opened, Released
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from tests.privacy.tables import LINE, curator, table
@@ -162,6 +162,7 @@ class WatchfulLedger(MemoryLedger):
         super().__init__()
         self.fail_on = fail_on
         self.read_before_charge: list[bool] = []
+        self.block = WatchedBlock(LINE, HISTOGRAM)
 
     def append(self, event):
         if isinstance(event, Charged):
@@ -183,7 +184,6 @@ class WatchedBlock(Block):
 
 def test_the_charge_is_stored_before_the_data_is_read():
     ledger = WatchfulLedger()
-    ledger.block = WatchedBlock(LINE, HISTOGRAM)
     kernel = curator(ledger=ledger)
     kernel.measure(ledger.block, "0.1", "ann")
     assert ledger.read_before_charge == [False]
@@ -194,7 +194,6 @@ def test_the_charge_is_stored_before_the_data_is_read():
 
 def test_a_ledger_that_cannot_store_the_charge_stops_everything():
     ledger = WatchfulLedger(fail_on=Charged)
-    ledger.block = WatchedBlock(LINE, HISTOGRAM)
     kernel = curator(ledger=ledger)
     with pytest.raises(OSError, match="disk full"):
         kernel.measure(ledger.block, "0.1", "ann")
@@ -204,7 +203,6 @@ def test_a_ledger_that_cannot_store_the_charge_stops_everything():
 
 def test_a_ledger_that_cannot_store_the_release_lets_nothing_out_and_refunds_nothing():
     ledger = WatchfulLedger(fail_on=Released)
-    ledger.block = WatchedBlock(LINE, HISTOGRAM)
     kernel = curator(ledger=ledger)
     with pytest.raises(OSError, match="disk full"):
         kernel.measure(ledger.block, "0.1", "ann")
@@ -286,6 +284,20 @@ def test_a_sparse_vector_is_paid_for_in_full_and_its_positives_are_recorded():
     assert kernel.spent("ann") == Fraction(1, 5)
 
 
+def test_a_sparse_vector_goes_on_after_a_restart_where_it_stopped():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger, noise=SeededNoise(8))
+    test = kernel.sparse_vector(epsilon="0.2", threshold=1000, positives=3, payer="ann")
+    assert test.exceeds(TOTAL[0], 100_000)
+    assert not test.exceeds(TOTAL[0], 13)
+    [again] = curator(ledger=ledger).sparse_vectors()
+    assert again.positives_left == 2
+    assert again._noisy_threshold == test._noisy_threshold, "redrawing it would cost its epsilon again"
+    assert again.plan == test.plan
+    armed = next(e for e in ledger.events() if isinstance(e, Armed))
+    assert str(armed.noisy_threshold) not in repr(armed)
+
+
 def test_under_zcdp_a_sparse_vector_costs_half_its_epsilon_squared():
     kernel = curator(budget=Budget.zcdp("5", "1e-6"), shares={"ann": "1/10"})
     kernel.sparse_vector(epsilon="0.2", threshold=5, positives=1, payer="ann")
@@ -322,3 +334,100 @@ def test_a_canary_count_never_appears_in_a_log_a_repr_or_an_error(caplog, capsys
     for text in shown:
         for secret in (CANARY, 4 * CANARY):
             assert str(secret) not in text.replace(",", "").replace("_", "")
+
+
+def test_those_who_left_can_neither_pay_nor_leave_again():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    kernel.retire("ann")
+    for again in (kernel, curator(ledger=ledger)):
+        assert again.payers == ("bob",)
+        with pytest.raises(UnknownPayer, match="ann has left"):
+            again.measure(TOTAL, "0.1", "ann")
+        with pytest.raises(UnknownPayer, match="ann has left"):
+            again.retire("ann")
+
+
+def test_history_repeats_every_measurement_as_it_was_released():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger, noise=SeededNoise(2))
+    both = {"ann": Fraction(1, 10), "bob": Fraction(1, 10)}
+    made = [
+        kernel.measure(HISTOGRAM, "0.1", "ann"),
+        kernel.measure(TOTAL, "0.2", both),
+        kernel.measure(ParallelBlock.of(HISTOGRAM), "0.1", "bob"),
+    ]
+    again = list(curator(ledger=ledger).history(Block.from_json))
+    for old, new in zip(made, again, strict=True):
+        assert new.block.to_json() == old.block.to_json()
+        assert np.array_equal(new.values, old.values)
+        assert np.array_equal(new.variances, old.variances)
+        assert (new.cost, new.bill, new.charge) == (old.cost, old.bill, old.charge)
+    assert [m.charge for m in kernel.alone("bob").history(Block.from_json)] == [made[2].charge]
+
+
+def test_a_view_shares_the_budget_and_shows_one_payer():
+    kernel = curator()
+    view = kernel.alone("ann")
+    assert view.payers == ("ann",)
+    view.measure(TOTAL, "0.3", "ann")
+    assert kernel.left("ann") == Fraction(1, 5)
+    with pytest.raises(UnknownPayer):
+        view.measure(TOTAL, "0.1", "bob")
+
+
+def test_a_view_of_somebody_who_left_pays_nothing():
+    kernel = curator()
+    view = kernel.alone("ann")
+    kernel.retire("ann")
+    assert view.payers == ()
+    with pytest.raises(UnknownPayer, match="ann has left"):
+        view.measure(TOTAL, "0.1", "ann")
+
+
+def test_shares_beyond_the_total_leave_the_ledger_untouched():
+    ledger = MemoryLedger()
+    with pytest.raises(OverBudget, match="together are more"):
+        curator(ledger=ledger, shares={"ann": "0.7", "bob": "0.7"})
+    assert list(ledger.events()) == []
+    curator(ledger=ledger, shares={"ann": "0.7", "bob": "0.3"})
+
+
+def test_a_grant_that_the_ledger_may_have_stored_counts_as_given():
+    class Forgetful(MemoryLedger):
+        def append(self, event):
+            number = super().append(event)
+            if isinstance(event, Granted) and event.payer == "cem":
+                raise OSError("the connection broke after the commit")
+            return number
+
+    ledger = Forgetful()
+    kernel = curator(ledger=ledger, shares={"ann": "1/2"})
+    with pytest.raises(OSError, match="connection"):
+        kernel.grant("cem", "1/2")
+    with pytest.raises(OverBudget):
+        kernel.grant("dan", "1/2")
+
+
+def test_a_ledger_that_spent_more_than_there_is_is_not_opened():
+    ledger = MemoryLedger()
+    curator(ledger=ledger)
+    ledger.append(Charged({"ann": Fraction(3, 4)}, {}))
+    with pytest.raises(PrivacyError, match="more than there is"):
+        curator(ledger=ledger)
+
+
+def test_a_bill_cannot_be_changed_afterwards():
+    kernel = curator()
+    measured = kernel.measure(TOTAL, "0.1", "ann")
+    with pytest.raises(TypeError):
+        measured.bill["ann"] = Fraction(0)  # type: ignore[index]
+
+
+def test_a_query_too_heavy_for_64_bits_is_refused_before_the_charge():
+    kernel = curator(2**22, 0, 0, 0)
+    with pytest.raises(SharewellError, match="within 2,147,483,648"):
+        kernel.measure(Block(LINE, [LinearQuery.all(LINE) * 2**41]), "0.1", "ann")
+    assert kernel.spent("ann") == 0
+    heaviest = Block(LINE, [LinearQuery.all(LINE) * 2**31])
+    assert kernel.measure(heaviest, "0.1", "ann").values.tolist() == [2**53]

@@ -131,9 +131,9 @@ def test_exact_noise_has_no_seed_and_the_lab_noise_needs_one():
     assert not SeededNoise(1).exact
     assert not NoNoise().exact
     with pytest.raises(TypeError):
-        ExactNoise(1)
+        ExactNoise(1)  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        SeededNoise()
+        SeededNoise()  # type: ignore[call-arg]
 
 
 def test_seeded_noise_repeats_itself_and_wide_noise_too():

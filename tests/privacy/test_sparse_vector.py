@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from sharewell import LinearQuery
+from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import Exhausted, PrivacyError
 from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
@@ -16,8 +16,9 @@ ALL = LinearQuery.all(LINE)
 
 def sparse_vector(truth: int, noise=None, **plan) -> SparseVector:
     plan = {"epsilon": Fraction(1), "threshold": 10, "positives": 3, **plan}
+    made, noise = SparseVectorPlan(**plan), noise or NoNoise()
     return SparseVector(
-        SparseVectorPlan(**plan), lambda query: truth, noise or NoNoise(), lambda *_: None
+        made, LINE, lambda _: truth, noise, lambda *_: None, made.arm(noise), made.positives
     )
 
 
@@ -78,6 +79,12 @@ def test_a_query_that_one_row_changes_by_more_than_was_paid_for_is_refused():
         sparse_vector(0, neighbours="replace-one").exceeds(difference, 0)
 
 
+def test_a_query_over_another_domain_is_refused():
+    other = Domain([Integer("age", 0, 3, other="other")])
+    with pytest.raises(PrivacyError, match="another domain"):
+        sparse_vector(0).exceeds(LinearQuery.all(other), 0)
+
+
 @pytest.mark.parametrize("guess", [math.nan, math.inf, -math.inf, 1e300])
 def test_a_guess_that_is_no_number_is_refused_and_costs_no_positive(guess):
     test = sparse_vector(0)
@@ -95,7 +102,8 @@ def test_a_positive_is_recorded_before_it_is_told():
     def fail(*_):
         raise OSError("disk full")
 
-    test = SparseVector(SparseVectorPlan(Fraction(1), 10, 1), lambda q: 0, NoNoise(), fail)
+    plan = SparseVectorPlan(Fraction(1), 10, 1)
+    test = SparseVector(plan, LINE, lambda q: 0, NoNoise(), fail, 10, 1)
     with pytest.raises(OSError, match="disk full"):
         test.exceeds(ALL, 100)
     assert test.positives_left == 0, "an answer that was decided is spent, told or not"

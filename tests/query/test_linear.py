@@ -51,6 +51,7 @@ def test_numbers_about_a_query_are_those_of_the_vector(case):
     assert p.inner(q) == x @ y
     assert p.l1_norm == np.abs(x).sum()
     assert p.max_abs == np.abs(x).max()
+    assert p.spread == max(x.max(), 0) - min(x.min(), 0)
     assert p.is_zero == (not x.any())
     assert p.is_predicate == bool(np.isin(x, [0, 1]).all())
     assert np.array_equal(p.where(q).to_vector(), x * y)
@@ -182,3 +183,41 @@ def test_a_repr_says_what_is_counted():
     )
     assert repr(LinearQuery.all(domain)) == "LinearQuery(1)"
     assert repr(LinearQuery.zero(domain)) == "LinearQuery(0)"
+
+
+def test_a_query_keeps_nothing_of_the_array_it_was_made_from():
+    domain = Domain([Integer("age", 0, 3)])
+    weights = np.array([0, 1, 1, 0])
+    query = LinearQuery.of_vectors(domain, {0: weights})
+    weights[:] = 1000
+    assert query.to_vector().tolist() == [0, 1, 1, 0]
+    assert weights.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"scale": "1", "nodes": [[[[[1, 4]], 0], [[[999, 4]], 0]]]},
+        {"scale": "1", "nodes": [[[[[1, 5]], 0]]]},
+        {"scale": "1", "nodes": [[[[[1, 4]], 0]], [[[[1, 4]], 1]]]},
+    ],
+)
+def test_a_stored_query_that_contradicts_itself_is_refused(stored):
+    with pytest.raises(QueryError, match="stored query"):
+        LinearQuery.from_json(Domain([Integer("age", 0, 3)]), stored)
+
+
+def test_the_cells_with_a_weight_are_listed_without_the_others():
+    domain = Domain([Integer(f"a{i}", 0, 99) for i in range(8)])
+    cells, weights = LinearQuery.cell(domain, 123_456_789).nonzero()
+    assert (cells.tolist(), weights.tolist()) == ([123_456_789], [1.0])
+
+
+@given(domain_and_vectors(1))
+def test_the_listed_cells_are_those_of_the_vector(case):
+    domain, [x] = case
+    dense = np.zeros(domain.size)
+    cells, weights = (LinearQuery.from_vector(domain, x) * Fraction(1, 2)).nonzero()
+    dense[cells] = weights
+    assert np.array_equal(dense, x / 2)
+    assert len(cells) == np.count_nonzero(x)

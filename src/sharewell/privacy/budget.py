@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 from scipy.optimize import minimize_scalar
 
@@ -66,6 +66,10 @@ class Budget:
     epsilon: Fraction
     delta: Fraction = Fraction(0)
 
+    def __post_init__(self) -> None:
+        if self.currency not in get_args(Currency):
+            raise PrivacyError(f"There is no currency {self.currency!r}.", hint="Use pure or zcdp.")
+
     @classmethod
     def pure(cls, epsilon: Amount) -> Budget:
         """Epsilon-differential privacy; noise is discrete Laplace."""
@@ -76,9 +80,9 @@ class Budget:
     def zcdp(cls, epsilon: Amount, delta: Amount) -> Budget:
         """(epsilon, delta)-differential privacy, spent as rho; noise is discrete Gaussian."""
         eps, tiny = amount(epsilon, "epsilon"), amount(delta, "delta")
-        if tiny >= 1:
+        if not Fraction(1, 10**300) <= tiny < 1:
             raise PrivacyError(
-                f"delta must be below 1, not {delta}.", hint='It is usually below "1e-5".'
+                "delta must be below 1, and not below 1e-300.", hint='It is usually about "1e-6".'
             )
         return cls("zcdp", rho_for(eps, tiny), eps, tiny)
 

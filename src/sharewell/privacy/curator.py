@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from threading import Lock
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
+from sharewell.errors import PrivacyError, UnknownPayer
+from sharewell.privacy.accounts import Accounts, Payer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import (
-    Charged,
-    Exceeded,
-    Granted,
-    Ledger,
-    MemoryLedger,
-    Opened,
-    Released,
-)
+from sharewell.privacy.ledger import Armed, Charged, Exceeded, Ledger, MemoryLedger, Opened, Released
 from sharewell.privacy.noise import (
     ExactNoise,
     Noise,
@@ -36,8 +30,8 @@ from sharewell.query.block import Measurable, Neighbours
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
-#: Who pays: one name, or what each of several pays.
-Payer = str | Mapping[str, Fraction]
+#: Makes a block from its plain data.
+Decode = Callable[[Domain, Mapping[str, Any]], Measurable]
 
 
 @dataclass(frozen=True)
@@ -80,38 +74,16 @@ class Curator:
                 f"Tables cannot be neighbours by {neighbours!r}.",
                 hint='Use "add-remove" or "replace-one".',
             )
-        self._data = data
-        self._noise = ExactNoise() if noise is None else noise
-        self._ledger = MemoryLedger() if ledger is None else ledger
-        self._lock = Lock()
-        self._shares: dict[str, Fraction] = {}
-        self._spent: dict[str, Fraction] = {}
         self.budget = budget
         self.neighbours = neighbours
-        self._reopen(Opened(budget.currency, budget.total, neighbours, data.domain.shape))
-        for payer, share in shares.items():
-            if payer not in self._shares:
-                self.grant(payer, share)
-            elif self._shares[payer] != amount(share, f"The share of {payer}"):
-                raise PrivacyError(f"The ledger gives {payer} another share than was stated.")
-
-    def _reopen(self, opened: Opened) -> None:
-        """Take up what the ledger already holds, or begin it."""
-        events = list(self._ledger.events())
-        if not events:
-            self._ledger.append(opened)
-        elif events[0] != opened:
-            raise PrivacyError(
-                "The ledger belongs to another dataset, budget or notion of neighbours.",
-                hint="Open it with the settings that it began with, or begin a new one.",
-            )
-        for event in events:
-            if isinstance(event, Granted):
-                self._shares[event.payer] = event.share
-                self._spent.setdefault(event.payer, Fraction(0))
-            elif isinstance(event, Charged):
-                for payer, cost in event.bill.items():
-                    self._spent[payer] += cost
+        self._data = data
+        self._only: str | None = None
+        self._noise = ExactNoise() if noise is None else noise
+        self._ledger = MemoryLedger() if ledger is None else ledger
+        promise = (budget.currency, budget.epsilon, budget.delta, budget.total, neighbours)
+        self._accounts = Accounts(
+            budget, shares, self._ledger, Opened(*promise, data.domain.fingerprint)
+        )
 
     @property
     def domain(self) -> Domain:
@@ -120,54 +92,56 @@ class Curator:
 
     @property
     def payers(self) -> tuple[str, ...]:
-        """Everybody who holds a share."""
-        return tuple(self._shares)
+        """Everybody who holds a share and has not left; in a view, its own payer."""
+        payers = self._accounts.payers
+        return payers if self._only is None else tuple(p for p in payers if p == self._only)
 
     def share(self, payer: str) -> Fraction:
         """What a payer was given."""
-        return self._of(payer, self._shares)
+        return self._accounts.share(payer)
 
     def spent(self, payer: str) -> Fraction:
         """What a payer has been charged so far."""
-        return self._of(payer, self._spent)
+        return self._accounts.spent(payer)
 
     def left(self, payer: str) -> Fraction:
         """What a payer may still spend."""
-        return self.share(payer) - self.spent(payer)
+        return self._accounts.left(payer)
 
     def grant(self, payer: str, share: Amount) -> None:
         """Give a new payer a share of what nobody holds yet."""
-        exact = amount(share, f"The share of {payer}")
-        if not isinstance(payer, str) or not payer:
-            raise PrivacyError(f"A payer must have a name, not {payer!r}.")
-        with self._lock:
-            if payer in self._shares:
-                raise PrivacyError(f"{payer} already holds a share.")
-            free = self.budget.total - sum(self._shares.values())
-            if exact > free:
-                raise OverBudget(
-                    f"The share of {payer} is more than what is left of the total.",
-                    hint=f"At most {float(free):g} can be given.",
-                )
-            self._ledger.append(Granted(payer, exact))
-            self._shares[payer] = exact
-            self._spent[payer] = Fraction(0)
+        self._accounts.grant(payer, share)
+
+    def retire(self, payer: str) -> None:
+        """Let a payer go: what they have left stays unspent for good."""
+        self._accounts.retire(payer)
+
+    def alone(self, payer: str) -> Curator:
+        """The same curator, ledger and budget, as if this payer were the only one."""
+        self._accounts.require(payer)
+        view = copy(self)
+        view._only = payer
+        return view
 
     def scales(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
         """The scale of the noise on each row that a cost buys for a block; public."""
         exact = amount(cost, "The cost")
         if block.domain != self.domain:
             raise PrivacyError("The block is over another domain than the data.")
+        units = block.units(self.neighbours)
         if self.budget.currency == "pure":
             sensitivity = block.l1_sensitivity(self.neighbours)
-            return _per_unit(block.units, lambda unit: laplace_scale(unit * sensitivity, exact))
+            return _per_value(units, lambda unit: laplace_scale(unit * sensitivity, exact))
         squared = block.l2_sensitivity_squared(self.neighbours)
-        return _per_unit(block.units, lambda unit: gaussian_scale(unit**2 * squared, exact))
+        return _per_value(units, lambda unit: gaussian_scale(unit**2 * squared, exact))
 
     def variances(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
         """The exact variance of each value that a cost buys for a block; public, spends nothing."""
-        variance = laplace_variance if self.budget.currency == "pure" else gaussian_variance
-        return _per_unit(self.scales(block, cost), variance)
+        return self._variances(self.scales(block, cost))
+
+    def _variances(self, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+        pure = self.budget.currency == "pure"
+        return _per_value(scales, laplace_variance if pure else gaussian_variance)
 
     def measure(self, block: Measurable, cost: Amount, payer: Payer) -> Measurement:
         """Every row of a block with exact discrete noise, for a cost that is charged first.
@@ -179,13 +153,13 @@ class Curator:
         if not len(block):
             raise PrivacyError("There is nothing to measure: the block has no rows.")
         scales = self.scales(block, exact)
-        variances = self.variances(block, exact)
         purpose = {"measure": block.to_json(), "scales": [scale.hex() for scale in scales.tolist()]}
-        charge = self._charge(bill, purpose)
-        values = block.answers(self._data.counts) + self._draw(scales)
+        charge = self._accounts.charge(bill, purpose)
+        values = self._draw(scales)
+        values += block.answers(self._data.counts)
         values.flags.writeable = False
         self._ledger.append(Released(charge, tuple(values.tolist())))
-        return Measurement(block, values, variances, exact, bill, charge)
+        return Measurement(block, values, self._variances(scales), exact, bill, charge)
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
         """Fresh noise of these scales, drawn together for all rows that have the same one."""
@@ -195,6 +169,24 @@ class Curator:
             rows = scales == scale
             noise[rows] = draw(scale, int(rows.sum()))
         return noise
+
+    def history(self, decode: Decode) -> Iterator[Measurement]:
+        """Every measurement that the ledger holds, in order, as it was released.
+
+        A view sees what its own payer paid for alone.
+        """
+        charges: dict[int, Charged] = {}
+        for number, event in enumerate(self._ledger.events()):
+            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event):
+                charges[number] = event
+            elif isinstance(event, Released) and event.charge in charges:
+                charged = charges[event.charge]
+                block = decode(self.domain, charged.purpose["measure"])
+                scales = np.array([float.fromhex(scale) for scale in charged.purpose["scales"]])
+                values = np.array(event.values, dtype=np.int64)
+                cost = sum(charged.bill.values(), Fraction(0))
+                variances = self._variances(scales)
+                yield Measurement(block, values, variances, cost, charged.bill, event.charge)
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1
@@ -206,63 +198,53 @@ class Curator:
         exact = amount(epsilon, "epsilon")
         plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
-        purpose = {"epsilon": str(exact), "threshold": threshold, "positives": positives}
-        charge = self._charge(bill, {"sparse_vector": {**purpose, "sensitivity": sensitivity}})
+        charge = self._accounts.charge(bill, {"sparse_vector": plan.to_json()})
+        armed = Armed(charge, plan.arm(self._noise))
+        self._ledger.append(armed)
+        return self._armed(plan, armed, positives)
 
+    def sparse_vectors(self) -> list[SparseVector]:
+        """The sparse vectors that the ledger holds, with the positives that each has left."""
+        plans: dict[int, SparseVectorPlan] = {}
+        armed: dict[int, Armed] = {}
+        used: Counter[int] = Counter()
+        for number, event in enumerate(self._ledger.events()):
+            if isinstance(event, Charged) and "sparse_vector" in event.purpose and self._sees(event):
+                plans[number] = SparseVectorPlan.from_json(event.purpose["sparse_vector"])
+            elif isinstance(event, Armed) and event.charge in plans:
+                armed[event.charge] = event
+            elif isinstance(event, Exceeded):
+                used[event.charge] += 1
+        return [
+            self._armed(plans[charge], event, plans[charge].positives - used[charge])
+            for charge, event in armed.items()
+        ]
+
+    def _armed(self, plan: SparseVectorPlan, armed: Armed, positives_left: int) -> SparseVector:
         def answer(query: LinearQuery) -> int:
             return int(query.dot(self._data.counts))
 
         def record(query: LinearQuery, guess: int) -> None:
-            self._ledger.append(Exceeded(charge, query.to_json(), guess))
+            self._ledger.append(Exceeded(armed.charge, query.to_json(), guess))
 
-        return SparseVector(plan, answer, self._noise, record)
+        threshold = armed.noisy_threshold
+        return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
-        bill = {payer: cost} if isinstance(payer, str) else dict(payer)
-        for name, part in bill.items():
-            self.share(name)
-            amount(part, f"What {name} pays")
-        if sum(bill.values()) != cost:
-            raise PrivacyError("What the payers pay together is not the cost.")
+        bill = self._accounts.bill(cost, payer)
+        if strangers := sorted(set(bill) - set(self.payers)):
+            raise UnknownPayer(f"{strangers[0]} does not pay here.")
         return bill
 
-    def _charge(self, bill: Mapping[str, Fraction], purpose: Mapping[str, Any]) -> int:
-        """Charge a bill for good, and return only when the ledger has stored it."""
-        with self._lock:
-            for payer, cost in bill.items():
-                if self._spent[payer] + cost > self._shares[payer]:
-                    raise OverBudget(
-                        f"{payer} has {_plain(self.left(payer))} left, and this costs {_plain(cost)}.",
-                        hint="Ask for something that has been measured already, which is free.",
-                    )
-            for payer, cost in bill.items():
-                self._spent[payer] += cost
-        # Outside the lock, so that a durable ledger may store many charges at once. Should it fail,
-        # the amount stays spent in memory: whether it reached the disk is not known.
-        return self._ledger.append(Charged(bill, purpose))
-
-    def _of(self, payer: str, amounts: Mapping[str, Fraction]) -> Fraction:
-        try:
-            return amounts[payer]
-        except (KeyError, TypeError):
-            raise UnknownPayer(
-                f"Nobody called {payer!r} holds a share.",
-                hint=f"There are {', '.join(self._shares)}.",
-            ) from None
+    def _sees(self, charged: Charged) -> bool:
+        """Whether a charge belongs to this view."""
+        return self._only is None or set(charged.bill) == {self._only}
 
     def __repr__(self) -> str:
-        spent = {
-            payer: f"{_plain(self._spent[payer])} of {_plain(s)}" for payer, s in self._shares.items()
-        }
-        return f"Curator({self.domain.size:,} cells, {self.budget.currency}, spent {spent})"
+        return f"Curator({self.domain.size:,} cells, {self.budget.currency}, {self._accounts})"
 
 
-def _plain(exact: Fraction) -> str:
-    """An amount as short decimal text; exact where it is short anyway."""
-    return f"{float(exact):.6g}"
-
-
-def _per_unit(units: NDArray[Any], of_unit: Callable[[Any], float]) -> NDArray[np.float64]:
+def _per_value(array: NDArray[Any], of_value: Callable[[Any], float]) -> NDArray[np.float64]:
     """A function of each number, computed once for equal ones."""
-    different, where = np.unique(units, return_inverse=True)
-    return np.array([of_unit(unit) for unit in different.tolist()], dtype=np.float64)[where]
+    different, where = np.unique(array, return_inverse=True)
+    return np.array([of_value(value) for value in different.tolist()], dtype=np.float64)[where]

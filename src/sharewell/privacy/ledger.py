@@ -9,7 +9,7 @@ and its meaning never changes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
 from typing import Any, ClassVar, Protocol
@@ -21,9 +21,11 @@ class Opened:
 
     version: ClassVar[int] = 1
     currency: str
+    epsilon: Fraction
+    delta: Fraction
     total: Fraction
     neighbours: str
-    shape: tuple[int, ...]
+    domain: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,19 @@ class Released:
 
 
 @dataclass(frozen=True)
+class Armed:
+    """A sparse vector drew its noisy threshold, which it needs again after a restart.
+
+    Secret, like the data itself: whoever knew it would learn from negative answers, which are free
+    because nobody does. It is in no `repr`, and no one is ever shown it.
+    """
+
+    version: ClassVar[int] = 1
+    charge: int
+    noisy_threshold: int = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Exceeded:
     """A sparse vector gave a positive answer for the charge with that number."""
 
@@ -63,11 +78,23 @@ class Exceeded:
     guess: int
 
 
-Event = Opened | Granted | Charged | Released | Exceeded
+@dataclass(frozen=True)
+class Left:
+    """A payer left; nothing can be charged to them any more."""
+
+    version: ClassVar[int] = 1
+    payer: str
+
+
+Event = Opened | Granted | Charged | Released | Armed | Exceeded | Left
 
 
 class Ledger(Protocol):
-    """An append-only list of events."""
+    """An append-only list of events, with one curator at a time.
+
+    Two curators on one ledger would each spend the whole budget: a ledger that outlives the process
+    must hold a lock that a second opener cannot take.
+    """
 
     def append(self, event: Event) -> int:
         """Store an event for good and give its number, counted from 0; safe from many threads."""

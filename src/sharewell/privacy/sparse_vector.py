@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from threading import Lock
+from typing import Any
 
 from sharewell.errors import Exhausted, PrivacyError
 from sharewell.privacy.noise import Noise, laplace_scale
 from sharewell.query.block import Block, Neighbours
+from sharewell.query.diagram import MAX_WEIGHT
+from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 
@@ -31,10 +34,10 @@ class SparseVectorPlan:
     def __post_init__(self) -> None:
         for name, least in (("threshold", 0), ("positives", 1), ("sensitivity", 1)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WEIGHT:
                 raise PrivacyError(
                     f"The {name} of a sparse vector cannot be {value!r}.",
-                    hint=f"Use a whole number from {least} on.",
+                    hint=f"Use a whole number from {least} to {MAX_WEIGHT:,}.",
                 )
         # Computed here so that an impossible scale is refused before anything is charged.
         _ = self.threshold_scale, self.query_scale
@@ -62,6 +65,19 @@ class SparseVectorPlan:
         """
         return laplace_scale(2 * self.positives * self.sensitivity, self.parts[1])
 
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain data, for a ledger."""
+        return {**asdict(self), "epsilon": str(self.epsilon)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SparseVectorPlan:
+        """The plan that `to_json` wrote."""
+        return cls(**{**data, "epsilon": Fraction(data["epsilon"])})
+
+    def arm(self, noise: Noise) -> int:
+        """The threshold with its noise, drawn once for all tests. Secret: it must never be shown."""
+        return self.threshold + int(noise.laplace(self.threshold_scale, 1)[0])
+
 
 class SparseVector:
     """Tests |q.x - guess| >= threshold, any number of times, until so many tests have said yes.
@@ -72,25 +88,29 @@ class SparseVector:
     def __init__(
         self,
         plan: SparseVectorPlan,
+        domain: Domain,
         answer: Callable[[LinearQuery], int],
         noise: Noise,
         record: Callable[[LinearQuery, int], None],
+        noisy_threshold: int,
+        positives_left: int,
     ) -> None:
         self.plan = plan
-        self.positives_left = plan.positives
+        self.positives_left = positives_left
+        self._domain = domain
         self._answer = answer
         self._noise = noise
         self._record = record
         self._lock = Lock()
-        self._noisy_threshold = plan.threshold + int(noise.laplace(plan.threshold_scale, 1)[0])
+        self._noisy_threshold = noisy_threshold
 
     def exceeds(self, query: LinearQuery, guess: float) -> bool:
         """Whether the guess is, up to noise, at least the threshold away from the truth."""
         with self._lock:
             whole = self._check(query, guess)
-            distance = abs(self._answer(query) - whole)
-            noisy = distance + int(self._noise.laplace(self.plan.query_scale, 1)[0])
-            if noisy < self._noisy_threshold:
+            noise = int(self._noise.laplace(self.plan.query_scale, 1)[0])
+            # In one expression: no variable holds the distance for a debugger or a traceback to show.
+            if abs(self._answer(query) - whole) + noise < self._noisy_threshold:
                 return False
             self.positives_left -= 1
             self._record(query, whole)
@@ -103,6 +123,8 @@ class SparseVector:
                 f"The sparse vector has given its {self.plan.positives} positive answers.",
                 hint="Answer from what is already known.",
             )
+        if query.domain != self._domain:
+            raise PrivacyError("The query is over another domain than the data.")
         if not math.isfinite(guess) or abs(guess) > 2**62:
             raise PrivacyError(f"The guess must be a finite number, not {guess!r}.")
         if _sensitivity(query, self.plan.neighbours) > self.plan.sensitivity:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import QueryError, QueryTooComplex
-from sharewell.query.diagram import TERMINAL, Node
+from sharewell.query.diagram import MAX_WEIGHT, Node
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -34,8 +34,7 @@ class Measurable(Protocol):
 
     def __len__(self) -> int: ...
 
-    @property
-    def units(self) -> NDArray[np.int64]:
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """How wide each row's noise is beside the others': a row's noise is its unit times a scale."""
 
     def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -91,8 +90,7 @@ class Block(Sequence[LinearQuery]):
         kept = dict.fromkeys(query.where(predicate) for query in self.queries)
         return Block(self.domain, [query for query in kept if not query.is_zero])
 
-    @property
-    def units(self) -> NDArray[np.int64]:
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """1 for every row: all get the same noise."""
         return np.ones(len(self.queries), dtype=np.int64)
 
@@ -123,7 +121,8 @@ class Block(Sequence[LinearQuery]):
         return 2 * two_largest if signed and power == 2 else two_largest
 
     def _largest_distance(self, power: int) -> int:
-        dense = np.zeros((len(self.columns), len(self.queries)), dtype=np.int64)
+        # Whole numbers of any size: squares of large weights would not fit into 64 bits.
+        dense = np.zeros((len(self.columns), len(self.queries)), dtype=object)
         for i, column in enumerate(self.columns):
             for row, weight in column:
                 dense[i, row] = weight
@@ -146,17 +145,23 @@ class Block(Sequence[LinearQuery]):
                 raise QueryTooComplex(
                     "The block tells too many groups of cells apart.", hint="Split it up."
                 )
-            if all(node is TERMINAL for _, _, node in active):
+            if not any(node.edges for _, _, node in active):
                 found.add(tuple((row, weight) for row, weight, _ in active))
             else:
                 pending.extend(_split(active))
         return frozenset(found)
 
     def _whole(self) -> tuple[LinearQuery, ...]:
+        """The queries, whose weights must be whole and small enough for 64-bit answers."""
         if any(q.scale.denominator != 1 for q in self.queries):
             raise QueryError(
                 "Only queries with whole-number weights have a sensitivity here.",
                 hint="Measure `query.primitive` and multiply by `query.scale`.",
+            )
+        if any(q.max_abs > MAX_WEIGHT for q in self.queries):
+            raise QueryError(
+                f"A query's weights must stay within {MAX_WEIGHT:,} of zero to be measured.",
+                hint="Scale the query down.",
             )
         return self.queries
 
@@ -192,6 +197,12 @@ class ParallelBlock(Block):
             )
 
     @classmethod
+    def of(cls, block: Block) -> ParallelBlock:
+        """A block's queries, which must share no cell."""
+        cls(block.domain, [query.primitive for query in block])
+        return cls(block.domain, block.queries, _checked=True)
+
+    @classmethod
     def group_by(cls, query: LinearQuery, groups: Mapping[int, Sequence[int]]) -> ParallelBlock:
         """A query divided by attributes, given by position: `groups[level][cell]` numbers the groups.
 
@@ -209,10 +220,11 @@ class ParallelBlock(Block):
         """Some of the rows."""
         return ParallelBlock(self.domain, [self.queries[row] for row in rows], _checked=True)
 
-    @property
-    def units(self) -> NDArray[np.int64]:
-        """Each row's largest weight."""
-        return np.array([int(query.max_abs) for query in self._whole()], dtype=np.int64)
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
+        """The most that one row of the table can change each query, by coming, going or changing."""
+        if neighbours == "add-remove":
+            return np.array([int(query.max_abs) for query in self._whole()], dtype=np.int64)
+        return np.array([int(query.spread) for query in self._whole()], dtype=np.int64)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """One row, or two under replace-one, each changed by at most its unit."""

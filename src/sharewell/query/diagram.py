@@ -220,6 +220,27 @@ def fold(node: Node, of_edges: Callable[[list[tuple[Weights, float]]], float]) -
     return visit(node)
 
 
+def extremes(node: Node) -> tuple[int, int]:
+    """The smallest and the largest value of the function among those that are not 0."""
+    memo: dict[Node, tuple[int, int]] = {TERMINAL: (1, 1)}
+
+    def visit(node: Node) -> tuple[int, int]:
+        if node not in memo:
+            ends = []
+            for weights, child in node.edges:
+                used = weights[weights != 0]
+                ends += [int(w) * end for w in (used.min(), used.max()) for end in visit(child)]
+            memo[node] = min(ends), max(ends)
+        return memo[node]
+
+    return visit(node)
+
+
+def sizes(node: Node) -> tuple[int, ...]:
+    """The sizes of the attributes that the function is over."""
+    return (len(node.edges[0][0]), *sizes(node.edges[0][1])) if node.edges else ()
+
+
 def apply(node: Node, array: NDArray[Any]) -> float:
     """The inner product of a function with a dense array that has one axis per attribute.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,6 +69,12 @@ class Domain:
             for bins in a.bins_by_name.values()
         }
         return {**plain, **binned}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short text that is the same for domains with the same cells."""
+        cells = [(type(a).__name__, a.name, a.values, a.other, a.nullable) for a in self.attributes]
+        return hashlib.blake2b(repr(cells).encode(), digest_size=16).hexdigest()
 
     @property
     def may_drop(self) -> bool:

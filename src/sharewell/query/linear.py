@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,8 @@ class LinearQuery:
     @classmethod
     def of_vectors(cls, domain: Domain, vectors: Mapping[int, Weights]) -> LinearQuery:
         """The product of whole-number weight vectors, given by the attributes' positions."""
-        scale, root = diagram.product(domain.shape, vectors)
+        own = {level: np.array(weights, dtype=np.int64) for level, weights in vectors.items()}
+        scale, root = diagram.product(domain.shape, own)
         return cls(domain, Fraction(scale), root)
 
     # Identity
@@ -241,6 +243,12 @@ class LinearQuery:
         )
 
     @cached_property
+    def spread(self) -> Fraction:
+        """From the smallest weight to the largest, 0 being one: what one row replaced can change."""
+        low, high = diagram.extremes(self._root) if self._root else (0, 0)
+        return abs(self._scale) * (max(high, 0) - min(low, 0))
+
+    @cached_property
     def l1_norm(self) -> Fraction:
         """The sum of the absolute weights; for a predicate, the number of cells that it selects."""
         return self._scale and abs(self._scale) * self._fold(
@@ -279,6 +287,16 @@ class LinearQuery:
             return whole * int(self._scale)
         return whole * float(self._scale)
 
+    def nonzero(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The positions of the cells with a weight, and the weights, without writing out the others."""
+        cells, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        for scale, vectors in self.products():
+            used = [np.flatnonzero(weights) for weights in vectors]
+            cells.append(np.ravel_multi_index(np.ix_(*used), self.domain.shape).ravel())
+            chosen = [weights[at] for weights, at in zip(vectors, used, strict=True)]
+            values.append(float(scale) * reduce(np.multiply.outer, chosen).ravel())
+        return np.concatenate(cells), np.concatenate(values)
+
     def dot(self, array: NDArray[Any]) -> Any:
         """The answer on a dense array over the cells: an exact int for whole weights and counts."""
         if array.size != self.domain.size:
@@ -294,6 +312,10 @@ class LinearQuery:
 
     def to_json(self) -> dict[str, Any]:
         """The query as plain data: run lengths of weights, nodes from the bottom up."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> dict[str, Any]:
         nodes: dict[Node, int] = {diagram.TERMINAL: 0}
         written: list[Any] = []
 
@@ -313,8 +335,13 @@ class LinearQuery:
         """The query that `to_json` wrote."""
         nodes: list[diagram.Scaled] = [(1, diagram.TERMINAL)]
         for edges in data["nodes"]:
-            nodes.append(diagram.make((_expand(runs), nodes[child]) for runs, child in edges))
+            terms = [(_expand(runs), nodes[child]) for runs, child in edges]
+            if np.count_nonzero([weights for weights, _ in terms], axis=0).max() > 1:
+                raise QueryError("The stored query gives a cell two weights.")
+            nodes.append(diagram.make(terms))
         factor, root = nodes[-1] if data["nodes"] else diagram.ZERO
+        if root is not None and diagram.sizes(root) != domain.shape:
+            raise QueryError("The stored query is over another domain.")
         return cls(domain, Fraction(data["scale"]) * factor, root)
 
 
@@ -355,9 +382,9 @@ def _whole(raw: ArrayLike, size: int, name: str) -> tuple[Fraction, Weights]:
 
 
 def _runs(weights: Weights) -> list[list[int]]:
-    starts = np.flatnonzero(np.diff(weights, prepend=weights[0] + 1))
-    lengths = np.diff(starts, append=len(weights))
-    return [[int(weights[at]), int(length)] for at, length in zip(starts, lengths, strict=True)]
+    """Run lengths: [weight, how many cells in a row have it]."""
+    ends = [*(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist(), len(weights)]
+    return [[int(weights[a]), b - a] for a, b in pairwise([0, *ends])]
 
 
 def _expand(runs: Sequence[Sequence[int]]) -> Weights:

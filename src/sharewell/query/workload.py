@@ -46,7 +46,7 @@ def hierarchy(domain: Domain, name: str | None = None, *, branching: int = 2) ->
     """A tree of intervals: the whole line, its `branching` parts, theirs, down to single cells."""
     if branching < 2:
         raise QueryError(f"A hierarchy branches into at least 2 parts, not {branching}.")
-    return _on_line(domain, name, lambda size: _tree(size, branching))
+    return _on_line(domain, name, lambda size: tree(size, branching))
 
 
 def h2(domain: Domain, name: str | None = None) -> Block:
@@ -131,7 +131,7 @@ def _on_line(domain: Domain, name: str | None, intervals: Intervals) -> Block:
     )
 
 
-def _tree(size: int, branching: int) -> Iterator[tuple[int, int]]:
+def tree(size: int, branching: int) -> Iterator[tuple[int, int]]:
     """The intervals of the tree, level by level; parts differ in size by at most one."""
     level = [(0, size)]
     while level:

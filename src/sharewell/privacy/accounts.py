@@ -1,0 +1,168 @@
+"""Accounts: who holds which share of the budget, and what has been charged to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from threading import RLock
+from types import MappingProxyType
+from typing import Any
+
+from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
+from sharewell.privacy.budget import Amount, Budget, amount
+from sharewell.privacy.ledger import Charged, Granted, Ledger, Left, Opened
+
+#: Who pays: one name, or what each of several pays.
+Payer = str | Mapping[str, Fraction]
+
+
+class Accounts:
+    """The shares of one budget, in step with a ledger.
+
+    In memory a share is taken and an amount is spent *before* the ledger is told. Should the ledger
+    fail, whether it stored the event is not known, so the amount stays taken: a failure can waste
+    budget and never hides a spend.
+
+    Privacy: no charge passes its payer's share, and no shares pass the total, from any thread.
+    """
+
+    def __init__(
+        self, budget: Budget, shares: Mapping[str, Amount], ledger: Ledger, opened: Opened
+    ) -> None:
+        self.budget = budget
+        self._ledger = ledger
+        self._lock = RLock()
+        self._shares: dict[str, Fraction] = {}
+        self._spent: dict[str, Fraction] = {}
+        self._gone: set[str] = set()
+        stated = {payer: amount(share, f"The share of {payer}") for payer, share in shares.items()}
+        self._check_names(stated)
+        if sum(stated.values(), Fraction(0)) > budget.total:
+            raise OverBudget(
+                "The shares together are more than the total.",
+                hint=f"They may sum to {plain(budget.total)} at the most.",
+            )
+        self._reopen(opened)
+        for payer, share in stated.items():
+            if payer not in self._shares:
+                self.grant(payer, share)
+            elif self._shares[payer] != share:
+                raise PrivacyError(f"The ledger gives {payer} another share than was stated.")
+
+    def _reopen(self, opened: Opened) -> None:
+        """Take up what the ledger already holds, or begin it."""
+        events = list(self._ledger.events())
+        if not events:
+            self._ledger.append(opened)
+            return
+        if events[0] != opened:
+            raise PrivacyError(
+                "The ledger belongs to another dataset, budget or notion of neighbours.",
+                hint="Open it with the settings that it began with, or begin a new one.",
+            )
+        for event in events:
+            if isinstance(event, Granted):
+                self._shares[event.payer] = event.share
+                self._spent[event.payer] = Fraction(0)
+            elif isinstance(event, Charged):
+                for payer, cost in event.bill.items():
+                    self._spent[payer] += cost
+            elif isinstance(event, Left):
+                self._gone.add(event.payer)
+        overdrawn = [payer for payer, share in self._shares.items() if self._spent[payer] > share]
+        if overdrawn or sum(self._shares.values(), Fraction(0)) > self.budget.total:
+            raise PrivacyError("The ledger has spent more than there is.", hint="Do not go on with it.")
+
+    @property
+    def payers(self) -> tuple[str, ...]:
+        """Everybody who holds a share and has not left."""
+        return tuple(payer for payer in self._shares if payer not in self._gone)
+
+    def share(self, payer: str) -> Fraction:
+        """What a payer was given."""
+        return self._of(payer, self._shares)
+
+    def spent(self, payer: str) -> Fraction:
+        """What a payer has been charged so far."""
+        return self._of(payer, self._spent)
+
+    def left(self, payer: str) -> Fraction:
+        """What a payer may still spend."""
+        return self.share(payer) - self.spent(payer)
+
+    def grant(self, payer: str, share: Amount) -> None:
+        """Give a new payer a share of what nobody holds yet."""
+        exact = amount(share, f"The share of {payer}")
+        self._check_names([payer])
+        with self._lock:
+            if payer in self._shares:
+                raise PrivacyError(f"{payer} already holds a share.")
+            free = self.budget.total - sum(self._shares.values())
+            if exact > free:
+                raise OverBudget(
+                    f"The share of {payer} is more than what is left of the total.",
+                    hint=f"At most {plain(free)} can be given.",
+                )
+            self._shares[payer] = exact
+            self._spent[payer] = Fraction(0)
+            self._ledger.append(Granted(payer, exact))
+
+    def retire(self, payer: str) -> None:
+        """Let a payer go: what they have left stays unspent for good."""
+        with self._lock:
+            self.require(payer)
+            self._gone.add(payer)
+            self._ledger.append(Left(payer))
+
+    def require(self, payer: str) -> None:
+        """Refuse those who hold no share, or have left."""
+        self.share(payer)
+        if payer in self._gone:
+            raise UnknownPayer(f"{payer} has left.", hint="Only those who hold a share can pay.")
+
+    def bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
+        """What each payer pays, in exact amounts that sum to the cost."""
+        parts = {payer: cost} if isinstance(payer, str) else payer
+        bill = {name: amount(part, f"What {name} pays") for name, part in parts.items()}
+        for name in bill:
+            self.require(name)
+        if sum(bill.values(), Fraction(0)) != cost:
+            raise PrivacyError("What the payers pay together is not the cost.")
+        return MappingProxyType(bill)
+
+    def charge(self, bill: Mapping[str, Fraction], purpose: Mapping[str, Any]) -> int:
+        """Charge a bill for good, and return its event's number when the ledger has stored it."""
+        with self._lock:
+            for payer, cost in bill.items():
+                self.require(payer)
+                if cost > self.left(payer):
+                    raise OverBudget(
+                        f"{payer} has {plain(self.left(payer))} left, and this costs {plain(cost)}.",
+                        hint="Ask for something that has been measured already, which is free.",
+                    )
+            for payer, cost in bill.items():
+                self._spent[payer] += cost
+        # Outside the lock, so that a durable ledger may store many charges at once.
+        return self._ledger.append(Charged(bill, purpose))
+
+    def _check_names(self, payers: Any) -> None:
+        for payer in payers:
+            if not isinstance(payer, str) or not payer:
+                raise PrivacyError(f"A payer must have a name, not {payer!r}.")
+
+    def _of(self, payer: str, amounts: Mapping[str, Fraction]) -> Fraction:
+        try:
+            return amounts[payer]
+        except (KeyError, TypeError):
+            raise UnknownPayer(
+                f"Nobody called {payer!r} holds a share.", hint=f"There are {', '.join(self._shares)}."
+            ) from None
+
+    def __repr__(self) -> str:
+        parts = (f"{p} {plain(self._spent[p])} of {plain(share)}" for p, share in self._shares.items())
+        return f"Accounts({', '.join(parts)})"
+
+
+def plain(exact: Fraction) -> str:
+    """An amount as short decimal text, for people."""
+    return f"{float(exact):.6g}"
