@@ -13,7 +13,8 @@ def new_texts(seed: int) -> list[str]:
     """Conditions that nobody has asked before, of the usual shape."""
     rng = random.Random(seed)
     return [
-        f"SELECT COUNT(*) FROM people WHERE age >= {rng.randrange(40)} AND age < {rng.randrange(40, 86)} "
+        "SELECT COUNT(*) FROM people "
+        f"WHERE age >= {rng.randrange(40)} AND age < {rng.randrange(40, 86)} "
         f"AND sex = 'female' AND marital IN ('married', 'widowed')" + f" AND {rng.randrange(10**9)} > -1"
         for _ in range(TEXTS)
     ]
