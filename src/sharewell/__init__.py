@@ -1,9 +1,63 @@
-"""Sharewell: several analysts, one sensitive table, one privacy budget, and nobody worse off."""
+"""Sharewell: several analysts, one sensitive table, one privacy budget, and nobody worse off.
 
+This module is the whole public interface; everything else may move.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from sharewell.errors import SharewellError
 from sharewell.query.attribute import Binned, Boolean, Category, Date, Integer
 from sharewell.query.block import Block
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
+if TYPE_CHECKING:
+    from sharewell import datasets
+    from sharewell.engine.data_vector import DataVector
+    from sharewell.engine.vectorize import vectorize
+    from sharewell.privacy.budget import Budget
+    from sharewell.privacy.curator import Curator
+    from sharewell.query.sql import compile_sql
+
 __version__ = "0.1.0"
-__all__ = ["Binned", "Block", "Boolean", "Category", "Date", "Domain", "Integer", "LinearQuery"]
+
+__all__ = [
+    "Binned",
+    "Block",
+    "Boolean",
+    "Budget",
+    "Category",
+    "Curator",
+    "DataVector",
+    "Date",
+    "Domain",
+    "Integer",
+    "LinearQuery",
+    "SharewellError",
+    "compile_sql",
+    "datasets",
+    "vectorize",
+]
+
+#: Names that need a heavy library: found when first used, so that `import sharewell` stays quick.
+_LATER = {
+    "Budget": "sharewell.privacy.budget",
+    "Curator": "sharewell.privacy.curator",
+    "DataVector": "sharewell.engine.data_vector",
+    "compile_sql": "sharewell.query.sql",
+    "datasets": "sharewell.datasets",
+    "vectorize": "sharewell.engine.vectorize",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'sharewell' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(_LATER[name])
+    return module if name == "datasets" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LATER])

@@ -1,0 +1,1 @@
+"""Mechanisms: post-processing around the curator. None of them ever holds the data."""

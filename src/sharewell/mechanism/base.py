@@ -1,0 +1,206 @@
+"""What every mechanism does: say what an answer would cost and how far off it may be, and answer."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.errors import OverBudget, QueryError, UnknownPayer
+from sharewell.mechanism.strategy import Strategy
+from sharewell.privacy.budget import Amount
+from sharewell.privacy.curator import Curator, Measurement
+from sharewell.query.block import Block, Measurable, ParallelBlock
+from sharewell.query.domain import Domain
+from sharewell.query.linear import LinearQuery
+
+#: Where a value came from: bought now, bought before, computed from what was bought, guessed from a
+#: synthetic table, or known to be 0 without looking.
+Source = Literal["measured", "cached", "reconstructed", "synthetic", "public"]
+Question = LinearQuery | Block
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A value, how far off it may be, and where it came from.
+
+    The rows of a block that were measured together share one charge: each carries its whole cost, and
+    `charge` is the number of the event in the ledger.
+    """
+
+    value: float
+    standard_error: float | None
+    interval: tuple[float, float] | None
+    source: Source
+    cost: Fraction = Fraction(0)
+    payer: str | None = None
+    charge: int | None = None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a question would cost, and each of its answers' standard error where it is known."""
+
+    cost: Fraction
+    standard_errors: tuple[float | None, ...]
+    sources: tuple[Source, ...]
+
+    @property
+    def standard_error(self) -> float | None:
+        """The largest of them; None where one is not known."""
+        known = [error for error in self.standard_errors if error is not None]
+        return max(known) if len(known) == len(self.standard_errors) else None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a question costs and gives when one pays, and when one does not; None where impossible."""
+
+    paid: Offer | None
+    free: Offer | None
+
+
+class Mechanism(ABC):
+    """Answers the questions of the analysts who hold a share at a curator.
+
+    A mechanism never holds the data. All that it knows came out of the curator, is in the ledger, and
+    can be taken up from there: making a mechanism for a curator with a past gives it the same state.
+    """
+
+    name: str
+
+    def __init__(self, curator: Curator) -> None:
+        self.curator = curator
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self.curator.domain
+
+    @property
+    def analysts(self) -> tuple[str, ...]:
+        """Those who may ask."""
+        return self.curator.payers
+
+    @property
+    def critical(self) -> float:
+        """How many standard errors an interval of 95 % reaches to both sides.
+
+        Gaussian noise needs 1.96. Laplace noise needs 2.12 alone and tends to 1.96 in sums; in
+        between, 2.06 covers 94.6 % to 96.1 %.
+        """
+        return 1.96 if self.curator.budget.currency == "zcdp" else 2.06
+
+    def preview(self, question: Question, analyst: str) -> Preview:
+        """What an answer would cost and how far off it may be: from public things, and for nothing."""
+        block, _ = self._understand(question, analyst)
+        return self._preview(block, analyst)
+
+    @overload
+    def answer(self, question: LinearQuery, analyst: str, *, pay: bool = True) -> Answer: ...
+    @overload
+    def answer(self, question: Block, analyst: str, *, pay: bool = True) -> tuple[Answer, ...]: ...
+    def answer(
+        self, question: Question, analyst: str, *, pay: bool = True
+    ) -> Answer | tuple[Answer, ...]:
+        """The answer to a query, or to every query of a block; with `pay=False` it never spends."""
+        block, places = self._understand(question, analyst)
+        found = self._answer(block, analyst, pay)
+        if isinstance(question, LinearQuery):
+            return found[0]
+        nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
+        by_place = dict(zip(places, found, strict=True))
+        return tuple(by_place.get(place, nothing) for place in range(len(question)))
+
+    @abstractmethod
+    def _preview(self, block: ParallelBlock, analyst: str) -> Preview: ...
+
+    @abstractmethod
+    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]: ...
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Take in a new analyst, with a share of what nobody holds."""
+        self.curator.grant(analyst, share)
+
+    def leave(self, analyst: str, *, donate: bool = False) -> None:
+        """Let an analyst go; what they have left is lost, unless the mechanism can use a donation."""
+        self.require(analyst)
+        if donate:
+            raise QueryError(f"{self.name} has no use for a donation.", hint="Leave without one.")
+        self.curator.retire(analyst)
+
+    def require(self, analyst: str) -> None:
+        """Refuse those who hold no share."""
+        if analyst not in self.analysts:
+            raise UnknownPayer(
+                f"Nobody called {analyst!r} is an analyst here.",
+                hint=f"There are {', '.join(self.analysts)}.",
+            )
+
+    def _understand(self, question: Question, analyst: str) -> tuple[ParallelBlock, list[int]]:
+        """The question as rows that share no cell, without the empty ones, and their places in it."""
+        self.require(analyst)
+        if question.domain != self.domain:
+            raise QueryError("The question is over another domain than the data.")
+        if isinstance(question, LinearQuery):
+            question = ParallelBlock(self.domain, [question], _checked=True)
+        elif not isinstance(question, ParallelBlock):
+            question = ParallelBlock.of(question)
+        places = [place for place, query in enumerate(question) if not query.is_zero]
+        if not places:
+            raise QueryError(
+                "The question selects no cell, so its answer is 0.", hint="Nothing is spent."
+            )
+        return question.take(places), places
+
+    def _shown(
+        self,
+        query: LinearQuery,
+        value: float,
+        variance: float | None,
+        source: Source,
+        bought: Measurement | None = None,
+        payer: str | None = None,
+    ) -> Answer:
+        """An answer to a query, from the value and variance of its primitive query."""
+        value *= float(query.scale)
+        error = None if variance is None else math.sqrt(variance) * abs(float(query.scale))
+        interval = (
+            None if error is None else (value - self.critical * error, value + self.critical * error)
+        )
+        cost, charge = (bought.cost, bought.charge) if bought else (Fraction(0), None)
+        return Answer(value, error, interval, source, cost, payer, charge)
+
+    def _pot(self, cost: Fraction) -> Mapping[str, Fraction]:
+        """A bill for all analysts, in proportion to what they have left, so that all run out at once."""
+        left = {analyst: self.curator.left(analyst) for analyst in self.analysts}
+        total = sum(left.values(), Fraction(0))
+        if cost > total:
+            raise OverBudget(
+                f"The common pot holds {float(total):.6g}, and this costs {float(cost):.6g}.",
+                hint="Nothing more can be measured.",
+            )
+        return {analyst: cost * part / total for analyst, part in left.items() if part}
+
+
+def primitives(block: Block) -> ParallelBlock:
+    """The rows divided by their scales, which is what is measured: their weights are whole numbers."""
+    return ParallelBlock(block.domain, [query.primitive for query in block], _checked=True)
+
+
+def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
+    """The block or strategy that a ledger holds as plain data."""
+    kind: type[Strategy] | type[Block] = Strategy if data["kind"] == Strategy.kind else Block
+    return kind.from_json(domain, data)
+
+
+def errors_of(variances: NDArray[np.float64], block: Sequence[LinearQuery]) -> tuple[float, ...]:
+    """The standard errors of queries, from the variances of their primitive ones."""
+    scales = np.array([abs(float(query.scale)) for query in block])
+    return tuple((np.sqrt(variances) * scales).tolist())

@@ -1,0 +1,177 @@
+"""Reconstruction from the rows: their covariances with each other, grown by one row per paid query.
+
+With the seed's covariance S, cached rows C and their noise V (Woodbury's identity):
+
+    Var(q) = q'Sq - g'(V + CSC')^-1 g,   g = CSq.
+
+S is a sum of Kronecker products, so g costs the attributes' sizes, and the triangular factor of
+V + CSC' is extended, never computed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtpsv
+
+from sharewell.mechanism.evidence import Batch, Evidence
+from sharewell.mechanism.kronecker import KroneckerSum
+from sharewell.query.linear import LinearQuery
+
+Vector = NDArray[np.float64]
+
+
+class ByRows:
+    """Keeps a triangular factor over the rows; for a seed that determines everything, and few rows."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        strategy = evidence.strategy
+        if strategy.covariance is None:
+            raise ValueError("the seed leaves something undetermined")
+        self._seed_variance = 1 / evidence.seed_precision
+        self._terms = Terms(strategy.covariance)
+        self._seed_estimate = strategy.covariance.times(strategy.back(evidence.seed_values))
+        self._factor = PackedFactor()
+        self._residual = np.zeros(0)
+        for batch in evidence.batches:
+            self.observe(batch)
+
+    def observe(self, batch: Batch) -> None:
+        """Extend the factor by one column per row."""
+        for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
+            with_rows = self._with_rows(row)
+            column = self._factor.solve(with_rows)
+            own = self._seed_variance * self._terms.square(row) + variance - column @ column
+            corner = np.sqrt(max(own, 1e-300))
+            miss = value - row.dot(self._seed_estimate) - column @ self._residual
+            self._factor.append(column, float(corner))
+            self._residual = np.append(self._residual, miss / corner)
+            self._terms.append(row)
+
+    def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
+        """The queries' estimates and their variances, by one triangular solve each."""
+        values, variances = np.empty(len(queries)), np.empty(len(queries))
+        for at, query in enumerate(queries):
+            column = self._factor.solve(self._with_rows(query))
+            values[at] = query.dot(self._seed_estimate) + column @ self._residual
+            variances[at] = self._seed_variance * self._terms.square(query) - column @ column
+        return values, np.maximum(variances, 0.0)
+
+    def covariance(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The covariance matrix of the queries' estimates."""
+        columns = np.array([self._factor.solve(self._with_rows(query)) for query in queries])
+        seed = Terms(self._terms.covariance)
+        for query in queries:
+            seed.append(query)
+        between = np.array([seed.inner(query) for query in queries])
+        covariance: Vector = self._seed_variance * between - columns @ columns.T
+        return covariance
+
+    def _with_rows(self, query: LinearQuery) -> Vector:
+        return self._seed_variance * self._terms.inner(query)
+
+
+class Terms:
+    """The products that rows consist of, stored so that their inner products with a query are fast.
+
+    For every attribute and every factor M of the covariance it keeps the running sums of M w along
+    the attribute, w being a product's weights there. A query's weights are a few runs of equal
+    numbers, so M w . u is a few differences of running sums, for all rows at once.
+    """
+
+    def __init__(self, covariance: KroneckerSum) -> None:
+        self.covariance = covariance
+        self.count = 0
+        self._rows = 0
+        self._row_of = np.zeros(16, dtype=np.int64)
+        self._scale = np.zeros(16)
+        self._sums = [
+            [np.zeros((size + 1, 16)) for _ in factors]
+            for size, factors in zip(covariance.shape, covariance.factors, strict=True)
+        ]
+
+    def append(self, row: LinearQuery) -> None:
+        """Store one more row."""
+        for scale, vectors in row.products():
+            self._reserve()
+            self._row_of[self.count] = self._rows
+            self._scale[self.count] = float(scale)
+            for level, weights in enumerate(vectors):
+                for factor, sums in zip(self.covariance.factors[level], self._sums[level], strict=True):
+                    np.cumsum(factor.times(weights.astype(np.float64)), out=sums[1:, self.count])
+            self.count += 1
+        self._rows += 1
+
+    def _reserve(self) -> None:
+        if self.count < len(self._scale):
+            return
+        self._row_of = np.concatenate([self._row_of, np.zeros_like(self._row_of)])
+        self._scale = np.concatenate([self._scale, np.zeros_like(self._scale)])
+        for level in self._sums:
+            level[:] = [np.concatenate([sums, np.zeros_like(sums)], axis=1) for sums in level]
+
+    def inner(self, query: LinearQuery) -> Vector:
+        """Every stored row's inner product with a query, under the covariance."""
+        total = np.zeros(self.count)
+        for scale, vectors in query.products():
+            runs = [_runs(weights) for weights in vectors]
+            along = [
+                [_differences(sums[:, : self.count], *run) for sums in level]
+                for level, run in zip(self._sums, runs, strict=True)
+            ]
+            for coefficient, chosen in self.covariance.terms:
+                product = along[0][chosen[0]]
+                for level in range(1, len(chosen)):
+                    product = product * along[level][chosen[level]]
+                total += float(scale) * coefficient * product
+        total *= self._scale[: self.count]
+        if self._rows == self.count:
+            return total
+        by_row: Vector = np.bincount(self._row_of[: self.count], total, minlength=self._rows).astype(
+            float
+        )
+        return by_row
+
+    def square(self, query: LinearQuery) -> float:
+        """A query's inner product with itself, under the covariance."""
+        alone = Terms(self.covariance)
+        alone.append(query)
+        return float(alone.inner(query)[0]) if alone.count else 0.0
+
+
+def _runs(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The edges between runs of equal weights, and how much the weight drops at each edge."""
+    steps = np.diff(weights, prepend=0, append=0)
+    edges = np.flatnonzero(steps)
+    return edges, -steps[edges]
+
+
+def _differences(sums: Vector, edges: NDArray[np.int64], drops: NDArray[np.int64]) -> Vector:
+    """The sum of weights times entries, from running sums: by parts, only edges matter."""
+    return np.asarray(drops @ sums[edges])
+
+
+class PackedFactor:
+    """A triangular matrix that grows by a column, packed so that growing never moves it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._packed = np.zeros(64)
+
+    def append(self, column: Vector, corner: float) -> None:
+        """Add a column above a new diagonal entry."""
+        start = self.size * (self.size + 1) // 2
+        while start + self.size + 1 > len(self._packed):
+            self._packed = np.concatenate([self._packed, np.zeros_like(self._packed)])
+        self._packed[start : start + self.size] = column
+        self._packed[start + self.size] = corner
+        self.size += 1
+
+    def solve(self, right: Vector) -> Vector:
+        """Solve U'u = right for the upper triangular matrix U that is stored."""
+        if self.size == 0:
+            return np.zeros(0)
+        used = self._packed[: self.size * (self.size + 1) // 2]
+        return np.asarray(dtpsv(self.size, used, right, trans=1))

@@ -1,0 +1,190 @@
+"""Seeded Cache and Reconstruct: pay for a query once, and let everybody reconstruct from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+
+from sharewell.errors import PrivacyError
+from sharewell.mechanism.base import (
+    Answer,
+    Mechanism,
+    Offer,
+    Preview,
+    Source,
+    decode,
+    errors_of,
+    primitives,
+)
+from sharewell.mechanism.reconstruction import Reconstruction
+from sharewell.mechanism.strategy import Strategy
+from sharewell.privacy.budget import Amount, amount
+from sharewell.privacy.curator import Curator, Measurement
+from sharewell.query.block import ParallelBlock
+from sharewell.query.linear import LinearQuery
+
+#: Answer with the best estimate from all that was measured, or as Algorithm 1 of the paper is printed.
+Answers = Literal["estimate", "as-printed"]
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A row that was measured: its value and variance, and who paid for it (nobody for a seed row)."""
+
+    value: float
+    variance: float
+    payer: str | None
+
+
+class CacheReconstruct(Mechanism):
+    """The paper's Algorithm 1, with every answer the best linear unbiased estimate.
+
+    Every analyst donates `seed_fraction` of their share, and the seed is measured with all of it. A
+    query that nobody measured before is then measured for `query_budget`, charged to who asks, while
+    they have it; and what anybody measured serves everybody.
+
+    Privacy: post-processing of `curator.measure`; each analyst pays within their own share.
+    """
+
+    name = "Seeded Cache and Reconstruct"
+
+    def __init__(
+        self,
+        curator: Curator,
+        *,
+        seed: Strategy,
+        seed_fraction: Amount,
+        query_budget: Amount,
+        answers: Answers = "estimate",
+        buy_seed_rows: bool = False,
+    ) -> None:
+        super().__init__(curator)
+        if answers not in get_args(Answers):
+            raise PrivacyError(
+                f"`answers` cannot be {answers!r}.", hint='Use "estimate" or "as-printed".'
+            )
+        self.seed = seed
+        self.seed_fraction = _fraction(seed_fraction)
+        self.query_budget = amount(query_budget, "query_budget")
+        self.answers = answers
+        self.buy_seed_rows = buy_seed_rows
+        self._cache: dict[str, Cached] = {}
+        self._known = Reconstruction(seed)
+        self._seeded = False
+        for measurement in curator.history(decode):
+            self._learn(measurement)
+        if not self._seeded and self.seed_fraction:
+            self._sow({a: curator.share(a) * self.seed_fraction for a in self.analysts})
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Take in a new analyst, whose donation is measured as further seed rows."""
+        super().join(analyst, share)
+        if self.seed_fraction:
+            self._sow({analyst: self.curator.share(analyst) * self.seed_fraction})
+
+    def leave(self, analyst: str, *, donate: bool = False) -> None:
+        """Let an analyst go; with `donate`, what they have left is measured as further seed rows."""
+        self.require(analyst)
+        if donate and self.curator.left(analyst):
+            self._sow({analyst: self.curator.left(analyst)})
+        self.curator.retire(analyst)
+
+    def _sow(self, bill: dict[str, Fraction]) -> None:
+        self._learn(self.curator.measure(self.seed, sum(bill.values(), Fraction(0)), bill))
+
+    def _learn(self, measured: Measurement) -> None:
+        """Add what was measured to the cache."""
+        if isinstance(measured.block, Strategy):
+            self._known.observe_seed(measured.values, float(measured.variances[0]))
+            self._seeded = True
+            return
+        rows = list(measured.block)  # type: ignore[call-overload]
+        self._known.observe(rows, measured.values, measured.variances)
+        payer = next(iter(measured.bill))
+        for row, value, variance in zip(rows, measured.values, measured.variances, strict=True):
+            self._cache[row.key] = Cached(float(value), float(variance), payer)
+
+    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
+        rows = primitives(block)
+        has_budget = pay and self.curator.left(analyst) >= self.query_budget
+        fresh = self._fresh(rows)
+        bought = None
+        if has_budget and fresh:
+            bought = self.curator.measure(rows.take(sorted(fresh)), self.query_budget, analyst)
+            self._learn(bought)
+        if self.answers == "as-printed" and has_budget:
+            values, variances = zip(*(self._printed(row) for row in rows), strict=True)
+        else:
+            values, variances = (tuple(part.tolist()) for part in self._known.estimate(rows))
+        answers = []
+        for at, (query, row) in enumerate(zip(block, rows, strict=True)):
+            cached = self._recall(row)
+            if bought is not None and at in fresh:
+                source: Source = "measured"
+            else:
+                source = "cached" if cached else "reconstructed"
+            charge = bought if source == "measured" else None
+            payer = cached.payer if cached else None
+            answers.append(self._shown(query, values[at], variances[at], source, charge, payer))
+        return answers
+
+    def _fresh(self, rows: ParallelBlock) -> set[int]:
+        """The places of the rows that nobody has measured."""
+        return {at for at, row in enumerate(rows) if self._recall(row) is None}
+
+    def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
+        rows = primitives(block)
+        fresh = self._fresh(rows)
+        sources: tuple[Source, ...] = tuple(
+            "reconstructed" if at in fresh else "cached" for at in range(len(rows))
+        )
+        _, variances = self._known.estimate(rows)
+        free = Offer(Fraction(0), errors_of(variances, block), sources)
+        if self.curator.left(analyst) < self.query_budget:
+            return Preview(None, free)
+        if not fresh:
+            return Preview(free, free)
+        return Preview(self._offer(block, rows, fresh), free)
+
+    def _offer(self, block: ParallelBlock, rows: ParallelBlock, fresh: set[int]) -> Offer:
+        """What paying would give: the variances if the rows not yet measured were."""
+        bought = rows.take(sorted(fresh))
+        noise = self.curator.variances(bought, self.query_budget)
+        if self.answers == "as-printed":
+            known = [0.0 if at in fresh else self._printed(row)[1] for at, row in enumerate(rows)]
+            variances = np.array(known)
+            variances[sorted(fresh)] = noise
+        else:
+            variances = self._known.variances_after(rows, bought, noise)
+        sources: tuple[Source, ...] = tuple(
+            "measured" if at in fresh else "cached" for at in range(len(rows))
+        )
+        return Offer(self.query_budget, errors_of(variances, block), sources)
+
+    def _recall(self, row: LinearQuery) -> Cached | None:
+        """What is known of a row that was measured; a seed row counts, unless those may be bought."""
+        cached = self._cache.get(row.key)
+        if cached is None and not self.buy_seed_rows and self._seeded:
+            at = self.seed.row_of(row)
+            if at is not None:
+                evidence = self._known.evidence
+                return Cached(float(evidence.seed_values[at]), 1 / evidence.seed_precision, None)
+        return cached
+
+    def _printed(self, row: LinearQuery) -> tuple[float, float]:
+        """A row's own measured value, as phase 2 of the printed algorithm returns it."""
+        cached = self._recall(row)
+        if cached is None:
+            raise PrivacyError("a row was expected in the cache")
+        return cached.value, cached.variance
+
+
+def _fraction(value: Amount) -> Fraction:
+    """A part between 0 and 1, both possible."""
+    exact = Fraction(0) if str(value) == "0" else amount(value, "seed_fraction")
+    if exact > 1:
+        raise PrivacyError(f"seed_fraction must be at most 1, not {value}.")
+    return exact

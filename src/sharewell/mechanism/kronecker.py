@@ -1,0 +1,63 @@
+"""Sums of Kronecker products: matrices over a whole domain that are never written out.
+
+The covariance that a seed leaves is one, so what it says about a query costs the sum of the
+attributes' sizes instead of their product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A symmetric matrix over one attribute's cells: the unit matrix, all ones, or any other."""
+
+    kind: str
+    matrix: Vector | None = None
+
+    def times(self, array: NDArray[Any], axis: int = 0) -> NDArray[Any]:
+        """The matrix times an array along one of its axes."""
+        if self.kind == "unit":
+            return array
+        if self.kind == "ones":
+            return np.broadcast_to(array.sum(axis=axis, keepdims=True), array.shape)
+        return np.moveaxis(np.tensordot(self.matrix, array, axes=(1, axis)), 0, axis)  # type: ignore[arg-type]
+
+
+UNIT = Factor("unit")
+ONES = Factor("ones")
+
+
+@dataclass(frozen=True, eq=False)
+class KroneckerSum:
+    """The sum over terms of coefficient times the Kronecker product of one factor per attribute.
+
+    `factors[level]` lists the attribute's different factors; a term names one of them per attribute.
+    """
+
+    shape: tuple[int, ...]
+    factors: tuple[tuple[Factor, ...], ...]
+    terms: tuple[tuple[float, tuple[int, ...]], ...]
+
+    @classmethod
+    def product(cls, shape: Sequence[int], factors: Sequence[Factor]) -> KroneckerSum:
+        """A single Kronecker product."""
+        return cls(tuple(shape), tuple((factor,) for factor in factors), ((1.0, (0,) * len(factors)),))
+
+    def times(self, tensor: NDArray[Any]) -> NDArray[Any]:
+        """The matrix times a tensor that begins with one axis per attribute."""
+        total = np.zeros(tensor.shape)
+        for coefficient, chosen in self.terms:
+            part = tensor
+            for level, at in enumerate(chosen):
+                part = self.factors[level][at].times(part, axis=level)
+            total += coefficient * part
+        return total

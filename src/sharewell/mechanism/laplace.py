@@ -1,0 +1,47 @@
+"""The simple baseline: every question is measured on its own, first come first served."""
+
+from __future__ import annotations
+
+from sharewell.errors import OverBudget, QueryError
+from sharewell.mechanism.base import Answer, Mechanism, Offer, Preview, Source, errors_of, primitives
+from sharewell.privacy.budget import Amount, amount
+from sharewell.privacy.curator import Curator
+from sharewell.query.block import ParallelBlock
+
+
+class Laplace(Mechanism):
+    """Each question costs `query_budget` from the common pot; nothing is reused.
+
+    The noise is Gaussian where the budget is a zCDP one. When the pot is empty, questions are refused.
+
+    Privacy: `query_budget` a question, charged to all analysts in proportion to what they have left.
+    """
+
+    name = "Laplace"
+
+    def __init__(self, curator: Curator, *, query_budget: Amount) -> None:
+        super().__init__(curator)
+        self.query_budget = amount(query_budget, "query_budget")
+
+    def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
+        rows = primitives(block)
+        variances = self.curator.variances(rows, self.query_budget)
+        try:
+            self._pot(self.query_budget)
+        except OverBudget:
+            return Preview(None, None)
+        sources: list[Source] = ["measured"] * len(block)
+        return Preview(Offer(self.query_budget, errors_of(variances, block), tuple(sources)), None)
+
+    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
+        if not pay:
+            raise QueryError(
+                "Nothing is kept here that could be answered from for free.", hint="Pay for it."
+            )
+        found = self.curator.measure(primitives(block), self.query_budget, self._pot(self.query_budget))
+        return [
+            self._shown(query, value, variance, "measured", found, analyst)
+            for query, value, variance in zip(
+                block, found.values.tolist(), found.variances.tolist(), strict=True
+            )
+        ]

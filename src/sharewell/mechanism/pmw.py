@@ -1,0 +1,186 @@
+"""Private Multiplicative Weights: guess from a synthetic table, and pay only for guesses far off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+from numpy.typing import ArrayLike
+
+from sharewell.errors import PrivacyError, QueryError
+from sharewell.mechanism.base import Answer, Mechanism, Offer, Preview, Source, decode
+from sharewell.mechanism.synthetic import SyntheticTable
+from sharewell.privacy.budget import Amount, amount
+from sharewell.privacy.curator import Curator, Measurement
+from sharewell.privacy.sparse_vector import SparseVector
+from sharewell.query.block import Block, ParallelBlock
+from sharewell.query.linear import LinearQuery
+
+#: How the synthetic table learns: one fixed step for the newest measurement, or passes over them all.
+Update = Literal["replay", "sign"]
+
+#: The part of the budget that pays for the tests, and the part that a measured total costs.
+TEST_PART = Fraction(1, 2)
+TOTAL_PART = Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Settings that trade accuracy, and never privacy; `tuned` gives the defaults."""
+
+    updates: int
+    threshold: int
+    passes: int = 20
+    rate: float = 0.1
+
+
+def tuned(population: float, epsilon: float) -> Tuning:
+    """Defaults from public numbers alone, found on made-up tables by `scripts/tune_pmw.py`.
+
+    More people and more budget mean that smaller errors are worth an update, and that more updates
+    can be paid for before their noise drowns what they teach. The threshold stands at about one and
+    a half times the scale of the tests' noise.
+    """
+    updates = max(4, min(60, round(0.9 * math.sqrt(population * epsilon) ** 0.66)))
+    ratio = (2 * updates) ** (2 / 3)
+    noise = 2 * updates / (epsilon * float(TEST_PART) * ratio / (1 + ratio))
+    return Tuning(updates, max(1, round(1.5 * noise)))
+
+
+class PrivateMultiplicativeWeights(Mechanism):
+    """Online answers from a synthetic table, corrected wherever a sparse vector finds it far off.
+
+    A question whose guess is good enough is answered from the table and costs nothing more. Otherwise
+    it is measured, the noisy value is returned, and the table is bent towards it. After `updates`
+    measurements every answer is a guess. The whole pot pays for the tests when the mechanism starts,
+    and for one part in `updates` at every measurement.
+
+    Privacy: the sparse vector's epsilon and the measurements, which interleave adaptively (concurrent
+    composition); together at most what the analysts had left at the start, for every setting.
+    """
+
+    name = "Private Multiplicative Weights"
+
+    def __init__(
+        self,
+        curator: Curator,
+        *,
+        population: float | None = None,
+        updates: int | None = None,
+        threshold: int | None = None,
+        update: Update = "replay",
+        prior: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(curator)
+        if update not in get_args(Update):
+            raise QueryError(f"`update` cannot be {update!r}.", hint='Use "replay" or "sign".')
+        self.update = update
+        past = list(curator.history(decode))
+        self._pot_at_start = sum((curator.share(a) for a in self.analysts), Fraction(0))
+        self._answer_part = 1 - TEST_PART
+        if population is None:
+            total = past.pop(0) if past else self._measure_total()
+            population = max(1.0, float(total.values[0]))
+            self._answer_part -= TOTAL_PART
+        self.table = SyntheticTable(self.domain, population, prior)
+        self.tuning = self._tune(population, updates, threshold)
+        tests = curator.sparse_vectors()
+        self._test = tests[0] if tests else self._open_tests()
+        self._measured: list[tuple[LinearQuery, float]] = []
+        for measurement in past:
+            self._learn(measurement)
+
+    def _tune(self, population: float, updates: int | None, threshold: int | None) -> Tuning:
+        epsilon = float(self._pot_at_start)
+        if self.curator.budget.currency == "zcdp":
+            epsilon = math.sqrt(2 * epsilon)
+        defaults = tuned(population, epsilon)
+        return Tuning(
+            defaults.updates if updates is None else updates,
+            defaults.threshold if threshold is None else threshold,
+        )
+
+    def _measure_total(self) -> Measurement:
+        cost = self._pot_at_start * TOTAL_PART
+        return self.curator.measure(
+            Block(self.domain, [LinearQuery.all(self.domain)]), cost, self._pot(cost)
+        )
+
+    def _open_tests(self) -> SparseVector:
+        if not isinstance(self.tuning.updates, int) or self.tuning.updates < 1:
+            raise PrivacyError(
+                f"`updates` must be a whole number from 1 on, not {self.tuning.updates!r}."
+            )
+        part = self._pot_at_start * TEST_PART
+        if self.curator.budget.currency == "zcdp":
+            # The largest short decimal whose square costs no more than the part.
+            part = Fraction(math.floor(math.sqrt(2 * part) * 10**9), 10**9)
+        return self.curator.sparse_vector(
+            epsilon=part,
+            threshold=self.tuning.threshold,
+            positives=self.tuning.updates,
+            payer=self._pot(self.curator.budget.cost_of_pure(part)),
+        )
+
+    @property
+    def measurement_cost(self) -> Fraction:
+        """What one measurement costs: what the tests and the total leave, in equal parts."""
+        return self._pot_at_start * self._answer_part / self.tuning.updates
+
+    @property
+    def updates_left(self) -> int:
+        """How many more times the table can be corrected."""
+        return self._test.positives_left
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Refused: the tests are paid for once, and a later share could not buy more of them."""
+        amount(share, "A share")
+        raise QueryError(
+            f"{self.name} cannot take in analysts later.", hint="Name them all at the start."
+        )
+
+    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
+        return [self._answer_one(query, analyst, pay) for query in block]
+
+    def _answer_one(self, query: LinearQuery, analyst: str, pay: bool) -> Answer:
+        row = query.primitive
+        guess = self.table.answer(row)
+        if not (pay and self.updates_left and self._testable(row) and self._test.exceeds(row, guess)):
+            return self._shown(query, guess, None, "synthetic")
+        found = self.curator.measure(
+            Block(self.domain, [row]), self.measurement_cost, self._pot(self.measurement_cost)
+        )
+        self._learn(found)
+        value, variance = float(found.values[0]), float(found.variances[0])
+        return self._shown(query, value, variance, "measured", found, analyst)
+
+    def _testable(self, row: LinearQuery) -> bool:
+        """Whether one row of the table changes a query by at most 1, as the tests were paid for.
+
+        All counts do. Sums do not, and are answered from the table without a test.
+        """
+        return (row.max_abs if self.curator.neighbours == "add-remove" else row.spread) <= 1
+
+    def _learn(self, found: Measurement) -> None:
+        """Bend the table towards a measurement, and with `replay` towards all earlier ones again."""
+        rows = list(found.block)  # type: ignore[call-overload]
+        self._measured.append((rows[0], float(found.values[0])))
+        if self.update == "sign":
+            query, value = self._measured[-1]
+            self.table.bend(query, math.copysign(self.tuning.rate, value - self.table.answer(query)))
+            return
+        for _ in range(self.tuning.passes):
+            for query, value in self._measured:
+                miss = value - self.table.answer(query)
+                self.table.bend(query, miss / (2 * self.table.population))
+
+    def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
+        guessed: list[Source] = ["synthetic"] * len(block)
+        free = Offer(Fraction(0), (None,) * len(block), tuple(guessed))
+        if not self.updates_left:
+            return Preview(None, free)
+        # What it will cost is not known before the test, which itself is private: at most this much.
+        cost = self.measurement_cost * min(self.updates_left, len(block))
+        return Preview(Offer(cost, (None,) * len(block), tuple(guessed)), free)
