@@ -92,7 +92,7 @@ class Stage:
         free = [offer.free for offer in offers if offer.free]
         cost = sum(float(offer.cost) for offer in paid)
         self.console.print(
-            f"  [dim]standard error: {_errors(paid)} for {cost:.4g} of budget, {_errors(free)} for nothing"
+            f"  [dim]standard error: {_errors(paid)} for {cost:.4g} of budget, {_errors(free)} free"
         )
 
     def shares(self) -> None:

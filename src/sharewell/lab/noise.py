@@ -11,6 +11,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.privacy.noise import NoNoise
+
+__all__ = ["NoNoise", "SeededNoise"]
+
 
 class SeededNoise:
     """Reproducible discrete noise behind the kernel's interface; the seed has no default."""
@@ -34,18 +38,6 @@ class SeededNoise:
             return np.rint(self._rng.normal(0, scale, size)).astype(np.int64)
         values, cumulative = _gaussian_table(scale)
         return values[np.searchsorted(cumulative, self._rng.random(size), side="right")]
-
-
-class NoNoise:
-    """No noise at all: to see that a mechanism recovers exact answers."""
-
-    exact = False
-
-    def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Zeros."""
-        return np.zeros(size, dtype=np.int64)
-
-    gaussian = laplace
 
 
 @lru_cache(maxsize=64)

@@ -150,14 +150,14 @@ class Mechanism(ABC):
             raise QueryError("The question is over another domain than the data.")
         if isinstance(question, LinearQuery):
             question = ParallelBlock(self.domain, [question], _checked=True)
-        elif not isinstance(question, ParallelBlock):
+        if not isinstance(question, ParallelBlock):
             question = ParallelBlock.of(question)
         places = [place for place, query in enumerate(question) if not query.is_zero]
         if not places:
             raise QueryError(
                 "The question selects no cell, so its answer is 0.", hint="Nothing is spent."
             )
-        return question.take(places), places
+        return question if len(places) == len(question) else question.take(places), places
 
     def _shown(
         self,
@@ -191,6 +191,8 @@ class Mechanism(ABC):
 
 def primitives(block: Block) -> ParallelBlock:
     """The rows divided by their scales, which is what is measured: their weights are whole numbers."""
+    if isinstance(block, ParallelBlock) and all(query.scale == 1 for query in block):
+        return block
     return ParallelBlock(block.domain, [query.primitive for query in block], _checked=True)
 
 

@@ -10,6 +10,7 @@ V + CSC' is extended, never computed anew.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtpsv
 
 from sharewell.mechanism.evidence import Batch, Evidence
-from sharewell.mechanism.kronecker import KroneckerSum
+from sharewell.mechanism.kronecker import KroneckerSum, runs
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -100,7 +101,7 @@ class Terms:
             self._scale[self.count] = float(scale)
             for level, weights in enumerate(vectors):
                 for factor, sums in zip(self.covariance.factors[level], self._sums[level], strict=True):
-                    np.cumsum(factor.times(weights.astype(np.float64)), out=sums[1:, self.count])
+                    np.cumsum(factor.image(weights), out=sums[1:, self.count])
             self.count += 1
         self._rows += 1
 
@@ -116,10 +117,10 @@ class Terms:
         """Every stored row's inner product with a query, under the covariance."""
         total = np.zeros(self.count)
         for scale, vectors in query.products():
-            runs = [_runs(weights) for weights in vectors]
+            along_runs = [runs(weights) for weights in vectors]
             along = [
-                [_differences(sums[:, : self.count], *run) for sums in level]
-                for level, run in zip(self._sums, runs, strict=True)
+                [run[1] @ sums[run[0], : self.count] for sums in level]
+                for level, run in zip(self._sums, along_runs, strict=True)
             ]
             for coefficient, chosen in self.covariance.terms:
                 product = along[0][chosen[0]]
@@ -136,21 +137,21 @@ class Terms:
 
     def square(self, query: LinearQuery) -> float:
         """A query's inner product with itself, under the covariance."""
-        alone = Terms(self.covariance)
-        alone.append(query)
-        return float(alone.inner(query)[0]) if alone.count else 0.0
-
-
-def _runs(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The edges between runs of equal weights, and how much the weight drops at each edge."""
-    steps = np.diff(weights, prepend=0, append=0)
-    edges = np.flatnonzero(steps)
-    return edges, -steps[edges]
-
-
-def _differences(sums: Vector, edges: NDArray[np.int64], drops: NDArray[np.int64]) -> Vector:
-    """The sum of weights times entries, from running sums: by parts, only edges matter."""
-    return np.asarray(drops @ sums[edges])
+        terms = list(query.products())
+        images = [
+            [
+                [factor.image(w) for factor in self.covariance.factors[level]]
+                for level, w in enumerate(vectors)
+            ]
+            for _, vectors in terms
+        ]
+        total = 0.0
+        for scale, vectors in terms:
+            for (other, _), image in zip(terms, images, strict=True):
+                for coefficient, chosen in self.covariance.terms:
+                    along = (float(w @ image[level][chosen[level]]) for level, w in enumerate(vectors))
+                    total += float(scale * other) * coefficient * math.prod(along)
+        return total
 
 
 class PackedFactor:

@@ -72,6 +72,7 @@ class CacheReconstruct(Mechanism):
         self.answers = answers
         self.buy_seed_rows = buy_seed_rows
         self._cache: dict[str, Cached] = {}
+        self._seed_rows: dict[str, int | None] = {}
         self._known = Reconstruction(seed)
         self._seeded = False
         for measurement in curator.history(decode):
@@ -110,76 +111,69 @@ class CacheReconstruct(Mechanism):
     def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
         rows = primitives(block)
         has_budget = pay and self.curator.left(analyst) >= self.query_budget
-        fresh = self._fresh(rows)
+        known = [self._recall(row) for row in rows]
+        fresh = [at for at, cached in enumerate(known) if cached is None]
         bought = None
         if has_budget and fresh:
-            bought = self.curator.measure(rows.take(sorted(fresh)), self.query_budget, analyst)
+            bought = self.curator.measure(rows.take(fresh), self.query_budget, analyst)
             self._learn(bought)
+            for at in fresh:
+                known[at] = self._recall(rows[at])
         if self.answers == "as-printed" and has_budget:
-            values, variances = zip(*(self._printed(row) for row in rows), strict=True)
+            values = [cached.value for cached in known if cached]
+            variances = [cached.variance for cached in known if cached]
         else:
-            values, variances = (tuple(part.tolist()) for part in self._known.estimate(rows))
+            values, variances = (part.tolist() for part in self._known.estimate(rows))
+        measured = set(fresh) if bought else set()
         answers = []
-        for at, (query, row) in enumerate(zip(block, rows, strict=True)):
-            cached = self._recall(row)
-            if bought is not None and at in fresh:
-                source: Source = "measured"
-            else:
-                source = "cached" if cached else "reconstructed"
-            charge = bought if source == "measured" else None
+        for at, (query, cached) in enumerate(zip(block, known, strict=True)):
+            source: Source = "cached" if cached else "reconstructed"
             payer = cached.payer if cached else None
-            answers.append(self._shown(query, values[at], variances[at], source, charge, payer))
+            if at in measured:
+                found = self._shown(query, values[at], variances[at], "measured", bought, payer)
+            else:
+                found = self._shown(query, values[at], variances[at], source, None, payer)
+            answers.append(found)
         return answers
-
-    def _fresh(self, rows: ParallelBlock) -> set[int]:
-        """The places of the rows that nobody has measured."""
-        return {at for at, row in enumerate(rows) if self._recall(row) is None}
 
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
         rows = primitives(block)
-        fresh = self._fresh(rows)
-        sources: tuple[Source, ...] = tuple(
-            "reconstructed" if at in fresh else "cached" for at in range(len(rows))
-        )
-        _, variances = self._known.estimate(rows)
-        free = Offer(Fraction(0), errors_of(variances, block), sources)
+        known = [self._recall(row) for row in rows]
+        sources: list[Source] = ["cached" if cached else "reconstructed" for cached in known]
+        free = Offer(Fraction(0), errors_of(self._known.estimate(rows)[1], block), tuple(sources))
         if self.curator.left(analyst) < self.query_budget:
             return Preview(None, free)
-        if not fresh:
-            return Preview(free, free)
-        return Preview(self._offer(block, rows, fresh), free)
+        return Preview(self._offer(block, rows, known), free)
 
-    def _offer(self, block: ParallelBlock, rows: ParallelBlock, fresh: set[int]) -> Offer:
+    def _offer(self, block: ParallelBlock, rows: ParallelBlock, known: list[Cached | None]) -> Offer:
         """What paying would give: the variances if the rows not yet measured were."""
-        bought = rows.take(sorted(fresh))
-        noise = self.curator.variances(bought, self.query_budget)
+        fresh = [at for at, cached in enumerate(known) if cached is None]
+        bought = rows.take(fresh)
+        noise = self.curator.variances(bought, self.query_budget) if fresh else np.zeros(0)
         if self.answers == "as-printed":
-            known = [0.0 if at in fresh else self._printed(row)[1] for at, row in enumerate(rows)]
-            variances = np.array(known)
-            variances[sorted(fresh)] = noise
-        else:
+            variances = np.array([cached.variance if cached else 0.0 for cached in known])
+            variances[fresh] = noise
+        elif fresh:
             variances = self._known.variances_after(rows, bought, noise)
-        sources: tuple[Source, ...] = tuple(
-            "measured" if at in fresh else "cached" for at in range(len(rows))
-        )
-        return Offer(self.query_budget, errors_of(variances, block), sources)
+        else:
+            variances = self._known.estimate(rows)[1]
+        sources: list[Source] = ["cached" if cached else "measured" for cached in known]
+        cost = self.query_budget if fresh else Fraction(0)
+        return Offer(cost, errors_of(variances, block), tuple(sources))
 
     def _recall(self, row: LinearQuery) -> Cached | None:
         """What is known of a row that was measured; a seed row counts, unless those may be bought."""
         cached = self._cache.get(row.key)
-        if cached is None and not self.buy_seed_rows and self._seeded:
-            at = self.seed.row_of(row)
-            if at is not None:
-                evidence = self._known.evidence
-                return Cached(float(evidence.seed_values[at]), 1 / evidence.seed_precision, None)
-        return cached
+        if cached is not None or self.buy_seed_rows or not self._seeded:
+            return cached
+        if row.key not in self._seed_rows:
+            self._seed_rows[row.key] = self.seed.row_of(row)
+        at = self._seed_rows[row.key]
+        return None if at is None else self._seed_row(at)
 
-    def _printed(self, row: LinearQuery) -> tuple[float, float]:
-        """A row's own measured value, as phase 2 of the printed algorithm returns it."""
-        cached = self._recall(row)
-        if cached is None:
-            raise PrivacyError("a row was expected in the cache")
-        return cached.value, cached.variance
+    def _seed_row(self, at: int) -> Cached:
+        value, variance = self._known.evidence.seed_row(at)
+        return Cached(value, variance, None)
 
 
 def _fraction(value: Amount) -> Fraction:

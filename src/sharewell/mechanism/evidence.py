@@ -37,6 +37,12 @@ class Evidence:
     batches: list[Batch] = field(default_factory=list)
     count: int = 0
 
+    def seed_row(self, at: int) -> tuple[float, float]:
+        """One seed row's value and variance."""
+        if self.seed_weighted is None:
+            return 0.0, float("inf")
+        return float(self.seed_weighted[at]) / self.seed_precision, 1 / self.seed_precision
+
     @property
     def seed_values(self) -> Vector:
         """The seed rows' values: the precision-weighted mean of all times that they were measured."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,8 +47,8 @@ class SyntheticTable:
         if query.is_predicate:
             before = float(query.dot(self._weights))
             for _, vectors in query.products():
-                region = _region(vectors)
-                self._weights[region] *= math.exp(step)
+                for box in _regions(vectors):
+                    self._weights[box] *= math.exp(step)
             self._sum += before * math.expm1(step)
         else:
             self._weights *= np.exp(step * query.to_vector().reshape(self.domain.shape))
@@ -60,9 +62,10 @@ class SyntheticTable:
         return np.asarray(self._weights * (self.population / self._sum)).ravel()
 
 
-def _region(vectors: tuple[NDArray[np.int64], ...]) -> tuple[slice, ...] | tuple[NDArray[np.intp], ...]:
-    """The cells of a product of sets: slices where every set is a range, which need no copy."""
-    used = [np.flatnonzero(weights) for weights in vectors]
-    if all(len(cells) == cells[-1] - cells[0] + 1 for cells in used):
-        return tuple(slice(int(cells[0]), int(cells[-1]) + 1) for cells in used)
-    return np.ix_(*used)
+def _regions(vectors: tuple[NDArray[np.int64], ...]) -> Iterator[tuple[slice, ...]]:
+    """The boxes that a product of sets consists of: every set is a few runs of neighbouring cells."""
+    sets = []
+    for weights in vectors:
+        edges = np.flatnonzero(np.diff(weights != 0, prepend=False, append=False)).tolist()
+        sets.append([slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)])
+    return product(*sets)
