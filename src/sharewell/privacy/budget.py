@@ -57,7 +57,7 @@ class Budget:
     >>> Budget.pure("1").total
     Fraction(1, 1)
     >>> float(Budget.zcdp("1", "1e-6").total)
-    0.017988145172
+    0.024355970357
     """
 
     currency: Currency

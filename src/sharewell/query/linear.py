@@ -294,7 +294,8 @@ class LinearQuery:
             used = [np.flatnonzero(weights) for weights in vectors]
             cells.append(np.ravel_multi_index(np.ix_(*used), self.domain.shape).ravel())
             chosen = [weights[at] for weights, at in zip(vectors, used, strict=True)]
-            values.append(float(scale) * reduce(np.multiply.outer, chosen).ravel())
+            product = np.asarray(reduce(np.multiply.outer, chosen), dtype=np.float64)
+            values.append(float(scale) * product.ravel())
         return np.concatenate(cells), np.concatenate(values)
 
     def dot(self, array: NDArray[Any]) -> Any:
