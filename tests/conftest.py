@@ -8,7 +8,7 @@ from hypothesis import settings
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=300, print_blob=True)
+settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("ci" if IN_CI else "dev")
 
 

@@ -69,8 +69,7 @@ class ByCells:
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances."""
         matrix = _matrix(queries)
-        variances = np.einsum("ij,ij->i", matrix @ self._covariance, matrix)
-        variances = np.maximum(variances, 0.0)
+        variances = np.maximum(((matrix @ self._covariance) * matrix).sum(axis=1), 0.0)
         if self._undetermined is not None:
             outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
             variances[outside > 1e-6 * np.linalg.norm(matrix, axis=1)] = np.inf

@@ -281,7 +281,10 @@ def dense(node: Node) -> Weights:
 
     def visit(node: Node) -> Weights:
         if node not in memo:
-            terms = [np.multiply.outer(weights, visit(child)).ravel() for weights, child in node.edges]
+            terms = [
+                np.multiply.outer(weights, visit(child)).ravel() if child.edges else weights
+                for weights, child in node.edges
+            ]
             memo[node] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
         return memo[node]
 

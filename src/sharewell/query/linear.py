@@ -283,6 +283,8 @@ class LinearQuery:
         if self._root is None:
             return np.zeros(self.domain.size, dtype=np.int64)
         whole = diagram.dense(self._root)
+        if self._scale == 1:
+            return whole.copy()
         if self._scale.denominator == 1:
             return whole * int(self._scale)
         return whole * float(self._scale)

@@ -1,0 +1,208 @@
+"""Where rows come from: files and data frames."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+
+from sharewell.engine.base import Engine, positions
+from sharewell.engine.duckdb import DuckDB
+from sharewell.errors import SourceError
+
+READABLE = "A source is a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
+
+
+def open_source(source: object, wanted: Sequence[str], *, table: str | None = None) -> Engine:
+    """Open a file or a data frame, for the columns of those names."""
+    wanted = tuple(dict.fromkeys(wanted))
+    if isinstance(source, str | Path):
+        return _open_file(Path(source), wanted, table)
+    if table is not None:
+        raise SourceError("A data frame is one table already.", hint="Leave `table` out.")
+    return _open_frame(source, wanted)
+
+
+def _open_file(path: Path, wanted: Sequence[str], table: str | None) -> Engine:
+    reader, broken = FILES.get(path.suffix.lower(), (None, ""))
+    if reader is None:
+        raise SourceError(f"The kind of file that {path.name!r} is cannot be read.", hint=READABLE)
+    if not path.is_file():
+        what = "is a directory" if path.is_dir() else "does not exist"
+        raise SourceError(f"The file {str(path)!r} {what}.", hint=READABLE)
+    if table is not None and reader is not _read_database:
+        raise SourceError(f"The file {path.name!r} is one table already.", hint="Leave `table` out.")
+    engine = DuckDB(SourceError(f"The file {path.name!r} cannot be read.", hint=broken))
+    try:
+        reader(engine, path.resolve(), wanted, table)
+    except SourceError:
+        engine.close()
+        raise
+    return engine
+
+
+def _read_csv(engine: DuckDB, path: Path, wanted: Sequence[str], _: str | None) -> None:
+    """Every field is text, so that no type is guessed from somebody's row."""
+    names = _header(path)
+    columns = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.Literal.string(f"c{i}"), expression=exp.Literal.string("VARCHAR"))
+            for i in range(len(names))
+        ]
+    )
+    format_ = {"auto_detect": False, "header": True, "delim": ",", "quote": '"', "escape": '"'}
+    origin = _function("read_csv", path, **format_, columns=columns)
+    engine.seal(path)
+    engine.view(origin, wanted, names)
+
+
+def _header(path: Path) -> list[str]:
+    with (
+        suppress(OSError, csv.Error),
+        path.open(encoding="utf-8-sig", errors="replace", newline="") as file,
+    ):
+        if names := next(csv.reader(file), []):
+            return names
+    raise SourceError(
+        f"The file {path.name!r} has no header that can be read.",
+        hint="Its first line must name the columns.",
+    )
+
+
+def _read_parquet(engine: DuckDB, path: Path, wanted: Sequence[str], _: str | None) -> None:
+    if any(sign in str(path) for sign in "*?["):
+        raise SourceError(
+            f"The path {str(path)!r} would be taken for a pattern of many files.",
+            hint="Rename it so that it holds none of * ? [.",
+        )
+    engine.seal(path)
+    schema = engine.run("SELECT name, num_children FROM parquet_schema(?)", [str(path)])
+    # A file's statistics leave NaN out; trusting them, DuckDB would let it through its filters.
+    origin = _function("read_parquet", path, can_have_nan=True, hive_partitioning=False)
+    engine.view(origin, wanted, _top_level(schema))
+
+
+def _top_level(schema: Sequence[tuple[str, int | None]]) -> list[str]:
+    """The columns' own names: DuckDB renames those that differ only in case. The root comes first."""
+    names, inside = [], 0
+    for name, children in schema[1:]:
+        if not inside:
+            names.append(name)
+        inside = max(inside - 1, 0) + (children or 0)
+    return names
+
+
+def _read_database(engine: DuckDB, path: Path, wanted: Sequence[str], table: str | None) -> None:
+    engine.run(f"ATTACH {exp.Literal.string(str(path)).sql('duckdb')} AS data (READ_ONLY)")
+    engine.seal()
+    found = engine.run(
+        "SELECT table_schema, table_name FROM information_schema.tables"
+        " WHERE table_catalog = 'data' ORDER BY ALL"
+    )
+    tables = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
+    if table is None and len(tables) == 1:
+        table = next(iter(tables))
+    if table not in tables:
+        problem = "has no table of that name" if table else "does not hold one table alone"
+        raise SourceError(
+            f"The database {path.name!r} {problem}.",
+            hint=f"Set `table` to one of {', '.join(tables)}." if tables else "It holds none.",
+        )
+    schema, name = tables[table]
+    engine.view(exp.table_(name, db=schema, catalog="data", quoted=True), wanted)
+
+
+def _function(name: str, path: Path, **options: Any) -> exp.Table:
+    """A table function of DuckDB, on one file."""
+    settings = [
+        exp.EQ(this=exp.var(key), expression=exp.convert(value)) for key, value in options.items()
+    ]
+    call = exp.Anonymous(this=name, expressions=[exp.Literal.string(str(path)), *settings])
+    return exp.Table(this=call)
+
+
+Reader = Callable[[DuckDB, Path, Sequence[str], str | None], None]
+
+#: How each kind of file is read, and what to say when that fails.
+FILES: dict[str, tuple[Reader, str]] = {
+    ".csv": (
+        _read_csv,
+        "It must be UTF-8 with commas between fields and one kind of line ending, and every line must "
+        "have as many fields as the header.",
+    ),
+    ".parquet": (_read_parquet, "It must be a whole Parquet file that is not encrypted."),
+    ".duckdb": (
+        _read_database,
+        "It must be a DuckDB database that no other program is writing to; a view in it must not read "
+        "other files.",
+    ),
+}
+
+
+def _open_frame(source: object, wanted: Sequence[str]) -> Engine:
+    """Only the wanted columns are handed over, renamed c0, c1, ...: DuckDB need not know the others."""
+    names = _names(source)
+    found = positions(wanted, names)
+    frame = _narrow(source, found)
+    kinds = ", ".join(f"{names[p]!r} is {kind}" for p, kind in zip(found, _kinds(frame), strict=True))
+    engine = DuckDB(
+        SourceError(
+            f"The data frame's columns cannot be read as they are: {kinds}.",
+            hint="Use columns of numbers, text, booleans, dates or times.",
+        )
+    )
+    try:
+        engine.view(engine.register(frame), wanted, names=wanted)
+        engine.seal()
+    except SourceError:
+        engine.close()
+        raise
+    return engine
+
+
+def _names(source: Any) -> list[str]:
+    if _is(source, "pandas", "DataFrame") or _is(source, "polars", "DataFrame"):
+        return [str(name) for name in source.columns]
+    if _is(source, "pyarrow", "Table", "RecordBatch"):
+        return list(source.schema.names)
+    if _is(source, "polars", "LazyFrame"):
+        return list(_collected(source.collect_schema).names())
+    raise SourceError(f"Rows cannot be read from a {type(source).__name__}.", hint=READABLE)
+
+
+def _narrow(source: Any, found: Sequence[int]) -> Any:
+    """The columns at those positions, as c0, c1, ..."""
+    names = [f"c{i}" for i in range(len(found))]
+    if _is(source, "pandas", "DataFrame"):
+        return source.iloc[:, list(found)].set_axis(names, axis="columns")
+    if _is(source, "pyarrow", "Table", "RecordBatch"):
+        return source.select(list(found)).rename_columns(names)
+    lazy = source.lazy()
+    own = _collected(lazy.collect_schema).names()
+    column = sys.modules["polars"].col
+    picks = [column(own[p]).alias(name) for p, name in zip(found, names, strict=True)]
+    return _collected(lazy.select(picks).collect)
+
+
+def _collected(collect: Callable[[], Any]) -> Any:
+    """What a lazy frame comes to; its own error may quote a row, so ours is raised after the handler."""
+    with suppress(Exception):
+        return collect()
+    raise SourceError("The lazy frame cannot be collected.", hint="Try `.collect()` on it to see why.")
+
+
+def _kinds(frame: Any) -> list[str]:
+    """The columns' types by the names of their classes: a type's own text may list its categories."""
+    types = frame.schema.types if _is(frame, "pyarrow", "Table", "RecordBatch") else frame.dtypes
+    return [type(kind).__name__ for kind in types]
+
+
+def _is(source: object, module: str, *names: str) -> bool:
+    """Whether a value is of a class of a library, without importing what the caller did not."""
+    library = sys.modules.get(module)
+    return library is not None and isinstance(source, tuple(getattr(library, name) for name in names))

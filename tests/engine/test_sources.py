@@ -1,0 +1,303 @@
+"""What can be read, what is refused, and that no refusal tells anything of a row."""
+
+import datetime as dt
+import logging
+import traceback
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from sharewell import Category, Domain, Integer
+from sharewell.engine.vectorize import vectorize
+from sharewell.errors import SourceError
+
+AGE = Domain([Integer("age", 0, 3)])
+CANARY = "CANARY-4711"
+
+
+def ages(source: object, **options: str | None) -> list[int]:
+    return vectorize(source, AGE, **options).counts.tolist()
+
+
+def refusal(source: object, domain: Domain = AGE, **options: str | None) -> SourceError:
+    """The error, having made sure that neither it nor what it came from quotes a row."""
+    with pytest.raises(SourceError) as caught:
+        vectorize(source, domain, **options)
+    error = caught.value
+    told = "".join(traceback.format_exception(error)) + repr(error) + str(error.args)
+    assert CANARY not in told.replace("CANARY =", "")
+    assert error.__context__ is None
+    assert error.__cause__ is None
+    return error
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age\n1\n3\n",
+        "age\r\n1\r\n3",
+        "\ufeffage\n1\n3\n",
+        'name,age\n"a, ""b""\nc",1\nd,3\n',
+        '"age",name\n"1",x\n3,\n',
+        "AGE,name\n1.0,é\n 3 ,ü\n",
+        'age,name\n1,\n3,""\n,\n"",x\nnan,\ninf,\nx,\n4,\n-1,\n1.5,\n',
+    ],
+)
+def test_csv_files_are_read_as_people_write_them(text, tmp_path):
+    assert ages(write(tmp_path / "people.csv", text)) == [0, 1, 0, 1]
+
+
+def test_a_csv_file_of_a_header_alone_is_an_empty_table(tmp_path):
+    assert ages(write(tmp_path / "people.csv", "age")) == [0, 0, 0, 0]
+
+
+def test_an_empty_field_is_null_and_other_words_for_nothing_are_text(tmp_path):
+    path = write(tmp_path / "people.csv", 'who,n\n,1\n"",2\nNULL,3\nNA,4\n')
+    domain = Domain([Category("who", ["NULL", "NA", ""], nullable=True)])
+    assert vectorize(path, domain).counts.tolist() == [1, 1, 0, 2]
+
+
+def test_a_csv_number_is_not_judged_by_the_first_rows(tmp_path):
+    rows = "1\n" * 50_000 + "x\n" * 50_000 + "3\n"
+    path = write(tmp_path / "people.csv", "age\n" + rows)
+    assert ages(path) == [0, 50_000, 0, 1]
+    caught = Domain([Integer("age", 0, 3, other="no age")])
+    assert vectorize(path, caught).counts.tolist() == [0, 50_000, 0, 1, 50_000]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"age,name\n1,a\n2,{CANARY},3\n",
+        f"age,name\n1,a\n{CANARY}\n",
+        f'age,name\n1,a\n2,"{CANARY}\n',
+        f'age,name\n1,"{CANARY}"x\n',
+        f"age,name\n1,{CANARY}".encode() + b"\xff\xfe\n",
+        f"age,name\r\n1,a\n2,{CANARY}\r\n3,b",
+        f"age,name\n1,{CANARY * 300_000}\n",
+    ],
+)
+def test_a_broken_csv_file_is_refused_without_quoting_it(text, tmp_path, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    error = refusal(write(tmp_path / "people.csv", text), Domain([Category("name", ["a"])]))
+    assert error.message == "The file 'people.csv' cannot be read."
+    assert "UTF-8 with commas between fields" in error.hint
+    assert CANARY not in "".join(capfd.readouterr()) + caplog.text
+
+
+@pytest.mark.parametrize("text", ["", "\n1\n"])
+def test_a_csv_file_without_a_header_is_refused(text, tmp_path):
+    error = refusal(write(tmp_path / "people.csv", text))
+    assert error.message == "The file 'people.csv' has no header that can be read."
+
+
+def test_a_csv_file_in_another_encoding_is_refused(tmp_path):
+    refusal(write(tmp_path / "people.csv", f"age\n{CANARY}\n".encode("utf-16")))
+
+
+def test_a_missing_header_is_not_quoted_as_if_it_were_one(tmp_path):
+    error = refusal(write(tmp_path / "people.csv", f"{CANARY},1\n{CANARY},2\n"))
+    assert str(error) == "There is no column 'age'. Name each attribute after its column."
+
+
+def test_paths_may_be_text_and_endings_in_capitals(tmp_path):
+    assert ages(str(write(tmp_path / "PEOPLE.CSV", "age\n1\n"))) == [0, 1, 0, 0]
+
+
+def test_a_quote_in_a_path_is_only_a_quote(tmp_path):
+    folder = tmp_path / "it's, or 1=1 --"
+    folder.mkdir()
+    assert ages(write(folder / "people.csv", "age\n1\n")) == [0, 1, 0, 0]
+    pyarrow.parquet.write_table(pa.table({"age": [2]}), folder / "people.parquet")
+    assert ages(folder / "people.parquet") == [0, 0, 1, 0]
+    duckdb.connect(folder / "people.duckdb").execute("CREATE TABLE p AS SELECT 3 AS age").fetchall()
+    assert ages(folder / "people.duckdb") == [0, 0, 0, 1]
+
+
+def test_what_cannot_be_read_says_what_can(tmp_path):
+    readable = (
+        "A source is a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
+    )
+    write(tmp_path / "people.xlsx", CANARY)
+    (tmp_path / "folder.csv").mkdir()
+    for source, message in (
+        (tmp_path / "people.xlsx", "The kind of file that 'people.xlsx' is cannot be read."),
+        (tmp_path / "nobody.csv", f"The file '{tmp_path}/nobody.csv' does not exist."),
+        (tmp_path / "folder.csv", f"The file '{tmp_path}/folder.csv' is a directory."),
+        ([CANARY], "Rows cannot be read from a list."),
+        (None, "Rows cannot be read from a NoneType."),
+    ):
+        error = refusal(source)
+        assert (error.message, error.hint) == (message, readable)
+
+
+def test_a_corrupt_parquet_file_is_refused_without_quoting_it(tmp_path):
+    path = tmp_path / "people.parquet"
+    pyarrow.parquet.write_table(pa.table({"age": [1] * 999, "name": [CANARY] * 999}), path)
+    whole = path.read_bytes()
+    for corrupt in (whole[:-20], CANARY.encode() * 9, b"", whole[:4] + b"\xff" * 40 + whole[44:]):
+        error = refusal(
+            write(path, corrupt), Domain([Category("name", ["a"], other="x"), *AGE.attributes])
+        )
+        assert error.message == "The file 'people.parquet' cannot be read."
+
+
+def test_a_parquet_path_that_reads_as_a_pattern_is_refused(tmp_path):
+    path = tmp_path / "people[1].parquet"
+    pyarrow.parquet.write_table(pa.table({"age": [1]}), path)
+    assert "would be taken for a pattern" in refusal(path).message
+
+
+def test_a_database_is_asked_for_its_one_table_or_the_one_that_is_named(tmp_path):
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS age").fetchall()
+    assert ages(path) == [0, 1, 0, 0]
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE SCHEMA old").fetchall()
+        connection.execute('CREATE TABLE old."some people" AS SELECT 2 AS age').fetchall()
+        connection.execute("CREATE VIEW elders AS SELECT * FROM people").fetchall()
+    assert ages(path, table="old.some people") == [0, 0, 1, 0]
+    assert ages(path, table="elders") == [0, 1, 0, 0]
+    for table, problem in (
+        (None, "does not hold one table alone"),
+        ("nobody", "has no table of that name"),
+    ):
+        error = refusal(path, table=table)
+        assert error.message == f"The database 'people.duckdb' {problem}."
+        assert error.hint == "Set `table` to one of elders, people, old.some people."
+
+
+def test_an_empty_or_broken_database_is_refused(tmp_path):
+    path = tmp_path / "empty.duckdb"
+    duckdb.connect(path).close()
+    assert refusal(path).hint == "It holds none."
+    error = refusal(write(tmp_path / "broken.duckdb", CANARY * 9999))
+    assert error.message == "The file 'broken.duckdb' cannot be read."
+
+
+def test_a_database_is_not_changed_and_its_views_cannot_read_other_files(tmp_path):
+    path, secret = tmp_path / "people.duckdb", write(tmp_path / "secret.csv", f"age\n{CANARY}\n")
+    with duckdb.connect(path) as connection:
+        connection.execute(f"CREATE VIEW peek AS SELECT * FROM read_csv('{secret}')").fetchall()
+    before = path.read_bytes()
+    assert refusal(path).message == "The file 'people.duckdb' cannot be read."
+    assert path.read_bytes() == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["people.duckdb", "secret.csv"]
+
+
+def test_only_a_database_takes_a_table(tmp_path):
+    path = write(tmp_path / "people.csv", "age\n1\n")
+    assert refusal(path, table="people").hint == "Leave `table` out."
+    assert refusal(pandas.DataFrame({"age": [1]}), table="people").hint == "Leave `table` out."
+
+
+def test_columns_are_found_by_name_whatever_their_case_but_the_exact_one_first(tmp_path):
+    twins = pa.table({"AGE": [1], "age": [2], "Age": [3]})
+    pyarrow.parquet.write_table(twins, tmp_path / "twins.parquet")
+    write(tmp_path / "twins.csv", "AGE,age,Age\n1,2,3\n")
+    for source in (
+        *(tmp_path / "twins.parquet", tmp_path / "twins.csv", twins, twins.to_pandas()),
+        *(polars.from_arrow(twins), polars.DataFrame(polars.from_arrow(twins)).lazy()),
+    ):
+        assert ages(source) == [0, 0, 1, 0]
+        error = refusal(source, Domain([Integer("aGe", 0, 3)]))
+        assert error.message == "More than one column is called 'aGe'."
+    assert ages(pa.table({"Age": [3]})) == [0, 0, 0, 1]
+
+
+def test_a_parquet_column_is_told_from_a_field_inside_another(tmp_path):
+    rows = pa.table({"x": [{"age": 1, "y": {"age": 2}}], "l": [[{"age": 1}]], "AGE": [3]})
+    pyarrow.parquet.write_table(rows, tmp_path / "nested.parquet")
+    assert ages(tmp_path / "nested.parquet") == [0, 0, 0, 1]
+
+
+def test_the_folders_of_a_parquet_file_say_nothing_about_its_rows(tmp_path):
+    folder = tmp_path / "age=3"
+    folder.mkdir()
+    pyarrow.parquet.write_table(pa.table({"age": [1]}), folder / "people.parquet")
+    assert ages(folder / "people.parquet") == [0, 1, 0, 0]
+
+
+def test_a_missing_column_suggests_the_closest(tmp_path):
+    for source in (
+        pandas.DataFrame({"agee": [1], "sex": ["F"]}),
+        write(tmp_path / "people.csv", "agee,sex\n1,F\n"),
+    ):
+        assert str(refusal(source)) == "There is no column 'age'. Did you mean 'agee'?"
+    missing_person = refusal(pandas.DataFrame({"age": [1]}), privacy_unit="person_id")
+    assert missing_person.message == "There is no column 'person_id'."
+
+
+def test_columns_that_nobody_asked_for_may_be_of_any_type():
+    odd = pandas.DataFrame({"age": [1, 2], "odd": pandas.period_range("2020-01", periods=2, freq="M")})
+    assert ages(odd) == [0, 1, 1, 0]
+    assert ages(pa.table({"age": [1], "odd": pa.array([1], pa.decimal256(50, 2))})) == [0, 1, 0, 0]
+
+
+def test_a_column_that_the_engine_does_not_know_is_refused_by_its_type():
+    odd = pandas.DataFrame({"age": pandas.period_range("2020-01", periods=2, freq="M")})
+    assert refusal(odd).message == (
+        "The data frame's columns cannot be read as they are: 'age' is PeriodDtype."
+    )
+    wide = polars.DataFrame({"age": [1]}, schema={"age": polars.Int128})
+    assert "'age' is Int128" in refusal(wide).message
+
+
+def test_pandas_columns_of_every_make_are_read():
+    for column in (
+        [1, 3, None],
+        ["1", "3", "x"],
+        pandas.array([1, 3, None], dtype="Int64"),
+        pandas.array([1, 3, None], dtype="int8[pyarrow]"),
+        pandas.array(["1", "3", None], dtype="string"),
+        pandas.Categorical(["1", "3", None]),
+        pandas.Series([1, "3", float("nan")], dtype=object),
+        pandas.Series([1.0, "3.0", pandas.NA], dtype=object),
+    ):
+        assert ages(pandas.DataFrame({"age": column})) == [0, 1, 0, 1]
+    assert ages(pandas.DataFrame({0: [1], "age": [2]})) == [0, 0, 1, 0]
+
+
+def test_an_object_column_is_text_whatever_it_holds():
+    column = pandas.Series([1] * 5000 + [CANARY, "3"], dtype=object)
+    assert ages(pandas.DataFrame({"age": column})) == [0, 5000, 0, 1]
+    # Were the type guessed from the rows, these would be dates, and refused.
+    days = pandas.Series([dt.date(2020, 1, 1)], dtype=object)
+    assert ages(pandas.DataFrame({"age": days})) == [0, 0, 0, 0]
+
+
+def test_a_lazy_frame_that_fails_is_refused_without_quoting_it(tmp_path):
+    path = write(tmp_path / "people.csv", f"age\n1\n{CANARY}\n")
+    lazy = polars.scan_csv(path, schema={"age": polars.Int64})
+    assert refusal(lazy).message == "The lazy frame cannot be collected."
+    assert (
+        refusal(polars.scan_csv(tmp_path / "nobody.csv")).message
+        == "The lazy frame cannot be collected."
+    )
+
+
+def test_a_value_that_fails_when_it_is_read_is_not_quoted():
+    class Shy:
+        def __str__(self) -> str:
+            raise ValueError(CANARY)
+
+    frame = pandas.DataFrame({"age": pandas.Series([Shy()], dtype=object)})
+    assert "cannot be read as they are" in refusal(frame).message
+
+
+def test_a_frame_is_left_as_it_was():
+    frame = pandas.DataFrame({"age": [1, 2], "name": ["a", "b"]})
+    copy = frame.copy()
+    ages(frame)
+    pandas.testing.assert_frame_equal(frame, copy)

@@ -1,0 +1,102 @@
+"""SQL and what is made of it, side by side in tests/golden/*.sql, to be read and reviewed.
+
+A case is SQL, then the lines `--> ` that are expected, then an empty line. After a change that is
+meant, `python -m tests.query.sql.test_golden` writes the expected lines anew; read the difference.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sharewell import Binned, Boolean, Category, Date, Domain, Integer
+from sharewell.errors import SharewellError
+from sharewell.query.sql import compile_sql
+
+FOLDER = Path(__file__).parents[2] / "golden"
+STATES = ["Maine", "Massachusetts", "New Hampshire", "New York", "Vermont"]
+DOMAIN = Domain(
+    [
+        Integer("age", 0, 85, bins={"age_group": [0, 18, 65]}),
+        Category("sex", ["F", "M"], other="other"),
+        Binned("income", [0, 10_000, 20_000, 50_000], nullable=True, other="out of range"),
+        Boolean("employed", nullable=True),
+        Date("admitted", "2020-01-01", "2021-12-31", by="month", bins={"admitted_year": "year"}),
+        Category(
+            "state", STATES, bins={"size": {"large": STATES[1:2] + STATES[3:4], "small": STATES[::2]}}
+        ),
+    ]
+)
+
+
+def cases() -> Iterator[tuple[Path, str, str]]:
+    for path in sorted(FOLDER.glob("*.sql")):
+        for case in re.split(r"\n\n+", path.read_text(encoding="utf-8").strip()):
+            lines = case.splitlines()
+            sql = [line for line in lines if not line.startswith("--> ")]
+            yield path, "\n".join(sql), "\n".join(line[4:] for line in lines if line.startswith("--> "))
+
+
+def product(scale, vectors) -> str:
+    """One product of weights, as the labels of the cells: runs of equal weight, at most four."""
+    factors = [] if scale == 1 else [str(scale)]
+    for attribute, weights in zip(DOMAIN.attributes, vectors, strict=True):
+        if (weights == 1).all():
+            continue
+        starts = np.flatnonzero(np.diff(weights, prepend=0))
+        ends = [*starts[1:], len(weights)]
+        runs = []
+        for start, end in zip(starts, ends, strict=True):
+            first, last = attribute.label(int(start)), attribute.label(int(end) - 1)
+            labels = f"{first}" if end == start + 1 else f"{first}..{last}"
+            if weights[start]:
+                runs.append(labels if weights[start] == 1 else f"{weights[start]} * {labels}")
+        factors.append(f"{attribute.name}[{', '.join(runs[:4])}{', ...' if len(runs) > 4 else ''}]")
+    return " x ".join(factors) or "everything"
+
+
+def outcome(sql: str) -> Iterator[str]:
+    """What is made of SQL: the first queries, or the error with its place and its hint."""
+    try:
+        statement = compile_sql(sql, DOMAIN)
+    except SharewellError as error:
+        yield f"{error.code}, {error.where}"
+        yield error.message
+        yield error.hint
+        return
+    yield ", ".join(f"{output.name} = {type(output.source).__name__}" for output in statement.outputs)
+    for query in statement.queries[:4]:
+        yield " + ".join(product(scale, vectors) for scale, vectors in query.products()) or "nothing"
+    if len(statement.queries) > 4:
+        yield f"... {len(statement.queries)} queries in {len(statement.blocks)} blocks"
+
+
+CASES = list(cases())
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [(sql, expected) for _, sql, expected in CASES],
+    ids=[f"{path.stem}: {sql}" for path, sql, _ in CASES],
+)
+def test_what_is_made_of_sql_is_what_was_reviewed(sql, expected):
+    assert "\n".join(outcome(sql)) == expected
+
+
+def test_accepted_and_refused_are_kept_apart():
+    for path, _, expected in CASES:
+        assert expected.startswith(("sql.", "query.")) == (path.stem == "refused")
+
+
+def rewrite() -> None:
+    written: dict[Path, list[str]] = {}
+    for path, sql, _ in CASES:
+        written.setdefault(path, []).append("\n".join([sql, *(f"--> {line}" for line in outcome(sql))]))
+    for path, blocks in written.items():
+        path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    rewrite()
