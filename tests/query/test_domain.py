@@ -1,3 +1,4 @@
+# mypy: disable-error-code="arg-type, list-item"
 """Attributes and domains: the public description of a table."""
 
 import datetime as dt
