@@ -163,7 +163,7 @@ def test_queries_over_different_domains_do_not_mix():
 
 
 def test_a_query_that_ties_too_many_cells_together_is_refused(monkeypatch):
-    monkeypatch.setattr(diagram, "MAX_PAIRS", 50)
+    monkeypatch.setattr(diagram, "MAX_PAIRS", 20)
     domain = Domain([Integer("a", 0, 99), Integer("b", 0, 99), Integer("c", 0, 99)])
 
     def diagonals() -> LinearQuery:

@@ -21,6 +21,7 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # It hands a TRY_CAST to the CSV reader as a plain cast, which fails on text that is no number.
     "disabled_optimizers": "type_pushdown",
     # An object column of pandas is text, whatever its first rows hold.
+    "pandas_analyze_sample": 0,
     "python_enable_replacements": False,
     # Rows must not spill into a directory that the curator does not know of.
     "temp_directory": "",

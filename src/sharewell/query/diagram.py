@@ -146,6 +146,23 @@ def multiply(left: Node, right: Node) -> Scaled:
     return visit(left, right)
 
 
+def complement(node: Node) -> Scaled:
+    """The function that is 1 where a predicate is 0, and 0 where it is 1."""
+    memo: dict[Node, Scaled] = {}
+
+    def visit(node: Node) -> Scaled:
+        if node.is_one:
+            return ZERO
+        if node not in memo:
+            _limit(memo)
+            inside = [(weights, visit(child)) for weights, child in node.edges]
+            rest = ones(*sizes(node)[1:])
+            memo[node] = make([*inside, ((~node.support).astype(np.int64), (1, rest))])
+        return memo[node]
+
+    return visit(node)
+
+
 def combine(a: int, left: Scaled, b: int, right: Scaled) -> Scaled:
     """The function a * left + b * right."""
     memo: dict[tuple[int, int, Node, Node], Scaled] = {}

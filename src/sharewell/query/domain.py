@@ -44,6 +44,13 @@ class Domain:
                     hint="SQL does not tell upper from lower case.",
                 )
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.attributes)
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""

@@ -161,7 +161,11 @@ class LinearQuery:
 
     def __invert__(self) -> LinearQuery:
         """Rows that the predicate does not select."""
-        return LinearQuery.all(self.domain) - self._predicate()
+        root = self._predicate()._root
+        if root is None:
+            return LinearQuery.all(self.domain)
+        scale, root = diagram.complement(root)
+        return LinearQuery(self.domain, Fraction(scale), root)
 
     def where(self, predicate: LinearQuery) -> LinearQuery:
         """This query on the rows that a predicate selects: the cell-by-cell product."""
