@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell.engine.vectorize import vectorize
-from sharewell.query.attribute import Binned, Integer
 from sharewell.query.domain import Domain
+from sharewell.query.ordered import Binned, Integer
 
 ROWS = 10_000_000
 DOMAIN = Domain(

@@ -6,10 +6,11 @@ This module is the whole public interface; everything else may move.
 from typing import TYPE_CHECKING, Any
 
 from sharewell.errors import SharewellError
-from sharewell.query.attribute import Binned, Boolean, Category, Date, Integer
+from sharewell.query.attribute import Boolean, Category
 from sharewell.query.block import Block
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
+from sharewell.query.ordered import Binned, Date, Integer
 
 if TYPE_CHECKING:
     from sharewell import datasets

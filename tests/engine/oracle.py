@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
-from sharewell.query.attribute import Attribute, period
+from sharewell.query.attribute import Attribute
+from sharewell.query.ordered import period
 
 Row = dict[str, Any]
 

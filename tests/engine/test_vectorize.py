@@ -122,14 +122,14 @@ def test_an_edge_beyond_single_precision_takes_in_all_that_is_finite():
     assert vectorize(rows, domain).counts.tolist() == [1, 2]
 
 
-def test_thousands_of_bins_and_of_categories_are_no_trouble():
-    edges = [i * i for i in range(3000)]
-    labels = [f"label {i}" for i in range(3000)]
+def test_a_thousand_uneven_bins_and_a_thousand_categories_are_no_trouble():
+    edges = [i * i for i in range(1000)]
+    labels = [f"label {i}" for i in range(1000)]
     domain = Domain([Binned("x", edges, other="x"), Category("y", labels, other="y")])
     rows = pa.table({"x": [float(e) for e in edges], "y": labels})
     counts = vectorize(rows, domain).counts.reshape(domain.shape)
-    assert counts.diagonal().tolist() == [1] * 3000
-    assert counts.sum() == 3000
+    assert counts.diagonal().tolist() == [1] * 1000
+    assert counts.sum() == 1000
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Pacific/Kiritimati"])

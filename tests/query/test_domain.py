@@ -8,7 +8,7 @@ import pytest
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
 from sharewell.errors import DomainError, DomainTooLarge
-from sharewell.query.attribute import CutsCell
+from sharewell.query.ordered import CutsCell
 
 
 def test_the_size_of_a_domain_is_the_product_of_its_attributes():

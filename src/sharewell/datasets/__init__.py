@@ -9,8 +9,9 @@ from pathlib import Path
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
-from sharewell.query.attribute import Boolean, Category, Integer
+from sharewell.query.attribute import Boolean, Category
 from sharewell.query.domain import Domain
+from sharewell.query.ordered import Integer
 
 AGE = Integer("age", 0, 85, bins={"age_group": [0, 18, 25, 35, 45, 55, 65, 75]})
 

@@ -27,7 +27,8 @@ from sharewell.engine.values import (
     text,
 )
 from sharewell.errors import SourceError
-from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
+from sharewell.query.attribute import Attribute, Boolean, Category
+from sharewell.query.ordered import Binned, Date, Integer, Unit
 
 #: The kinds of column that an attribute can be read from.
 READS: dict[type[Attribute], tuple[Kind, ...]] = {
@@ -147,11 +148,9 @@ def _by_halving(
     if last - first == 1:
         return exp.Literal.number(first)
     middle = (first + last) // 2
-    return (
-        exp.case()
-        .when(value < double(edges[middle]), _by_halving(value, edges, first, middle))
-        .else_(_by_halving(value, edges, middle, last))
-    )
+    lower, upper = _by_halving(value, edges, first, middle), _by_halving(value, edges, middle, last)
+    # Built by hand: sqlglot's own builder would copy both halves, at every level.
+    return exp.Case(ifs=[exp.If(this=value < double(edges[middle]), true=lower)], default=upper)
 
 
 def _boolean(column: Column, alias: str) -> Placement:

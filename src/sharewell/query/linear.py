@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import QueryError
 from sharewell.query import diagram
-from sharewell.query.attribute import Number
 from sharewell.query.diagram import MAX_WEIGHT, Node, Weights
 from sharewell.query.domain import Domain
+from sharewell.query.ordered import Number
 
 
 class LinearQuery:

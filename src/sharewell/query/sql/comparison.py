@@ -17,8 +17,9 @@ from fractions import Fraction
 import numpy as np
 
 from sharewell.errors import CutsThroughBin, SqlError, UnknownName
-from sharewell.query.attribute import Boolean, CutsCell, Date, Mask, Ordered
+from sharewell.query.attribute import Boolean, Mask
 from sharewell.query.condition import Marks
+from sharewell.query.ordered import CutsCell, Date, Ordered
 from sharewell.query.sql.constants import Constant, as_day, as_number, constant_text, kind
 from sharewell.query.sql.like import like_matcher
 from sharewell.query.sql.names import Column, suggestion

@@ -11,7 +11,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sharewell.errors import SqlError
-from sharewell.query.attribute import decimal_text
+from sharewell.query.ordered import decimal_text
 from sharewell.query.sql.text import SqlText, shortened
 
 #: NULL is None.
