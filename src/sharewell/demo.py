@@ -15,7 +15,6 @@ from sharewell import Budget, Curator, SharewellError, compile_sql, datasets
 from sharewell.mechanism import seed
 from sharewell.mechanism.base import Answer, Offer
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.query.block import Block
 from sharewell.query.statement import Grouped, Statement
 
 SHARE = "1/3"
@@ -77,17 +76,13 @@ class Stage:
             )
             return
         self._preview(statement, analyst)
-        answers = [
-            self.mechanism.answer(Block(self.mechanism.domain, block), analyst)
-            for block in statement.blocks
-        ]
+        answers = [self.mechanism.answer(block, analyst) for block in statement.blocks]
         self.console.print(_result(statement, answers))
         spent = self.mechanism.curator.spent(analyst) - before
         self.console.print(f"[green]✓[/] {_paid(answers, analyst, float(spent))}")
 
     def _preview(self, statement: Statement, analyst: str) -> None:
-        domain = self.mechanism.domain
-        offers = [self.mechanism.preview(Block(domain, block), analyst) for block in statement.blocks]
+        offers = [self.mechanism.preview(block, analyst) for block in statement.blocks]
         paid = [offer.paid for offer in offers if offer.paid]
         free = [offer.free for offer in offers if offer.free]
         cost = sum(float(offer.cost) for offer in paid)

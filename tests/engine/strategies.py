@@ -56,7 +56,7 @@ def cases(draw: st.DrawFn, *, blank_text: bool = True) -> Case:
         attributes.append(attribute)
         columns[attribute.name] = pa.array(column, kind)
     people = st.lists(st.none() | st.integers(0, 4), min_size=size, max_size=size)
-    columns["person"] = pa.array(draw(people), pa.int64())
+    columns["person"] = pa.array([p if p is None else f"p{p}" for p in draw(people)], pa.string())
     return Case(Domain(attributes), pa.table(columns))
 
 

@@ -152,10 +152,10 @@ def test_a_corrupt_parquet_file_is_refused_without_quoting_it(tmp_path):
         assert error.message == "The file 'people.parquet' cannot be read."
 
 
-def test_a_parquet_path_that_reads_as_a_pattern_is_refused(tmp_path):
-    path = tmp_path / "people[1].parquet"
-    pyarrow.parquet.write_table(pa.table({"age": [1]}), path)
-    assert "would be taken for a pattern" in refusal(path).message
+@pytest.mark.parametrize("name", ["people[1].csv", "people?.parquet", "*.csv"])
+def test_a_path_that_reads_as_a_pattern_is_refused(name, tmp_path):
+    write(tmp_path / "people1.csv", "age\n1\n")
+    assert "would be taken for a pattern" in refusal(write(tmp_path / name, "age\n2\n")).message
 
 
 def test_a_database_is_asked_for_its_one_table_or_the_one_that_is_named(tmp_path):

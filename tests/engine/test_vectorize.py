@@ -65,8 +65,18 @@ def test_a_person_may_be_named_by_an_attribute_of_the_domain():
 
 
 def test_rows_of_nobody_are_left_out():
-    rows = pa.table({"age": [1, 2, 3], "id": [None, float("nan"), 7.0]})
+    rows = pa.table({"age": [1, 2, 3], "id": [None, None, 7]})
     assert vectorize(rows, AGE, "id").counts.tolist() == [0, 0, 0, 1]
+
+
+def test_ids_that_were_rounded_to_floats_are_refused():
+    """One missing id makes floats of a pandas column, and large ids then merge: two people in one."""
+    large = 2**53
+    rows = pandas.DataFrame({"age": [1, 2, 3], "id": [large, large + 1, None]})
+    with pytest.raises(SourceError, match="cannot tell large ids apart"):
+        vectorize(rows, AGE, "id")
+    whole = rows.assign(id=pandas.array([large, large + 1, None], dtype="Int64"))
+    assert vectorize(whole, AGE, "id").counts.tolist() == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

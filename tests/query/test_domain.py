@@ -2,6 +2,7 @@
 """Attributes and domains: the public description of a table."""
 
 import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -127,6 +128,8 @@ def test_declared_bins_group_the_cells():
         (lambda: Binned("a", [1, 1]), "must increase"),
         (lambda: Binned("a", [0, float("inf")]), "finite"),
         (lambda: Binned("a", [0, float("nan")]), "finite"),
+        (lambda: Binned("a", [0, Decimal("inf")]), "finite"),
+        (lambda: Binned("a", [0, 10**400]), "larger than any number"),
         (lambda: Date("a", "2020-02-30", "2021-01-01"), "must be days"),
         (lambda: Date("a", "2021-01-01", "2020-01-01"), "ends before it starts"),
         (lambda: Date("a", "2020-01-01", "2021-01-01", by="hour"), "no unit of time"),

@@ -27,7 +27,6 @@ SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
 }
 
-
 #: Types by names that sqlglot knows.
 OTHER_NAMES = {'"NULL"': "NULL", "TIMESTAMPTZ_NS": "TIMESTAMPTZ"}
 

@@ -35,6 +35,11 @@ def _open_file(path: Path, wanted: Sequence[str], table: str | None) -> Engine:
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
         raise SourceError(f"The file {str(path)!r} {what}.", hint=READABLE)
+    if any(sign in str(path.resolve()) for sign in "*?["):
+        raise SourceError(
+            f"The path {str(path)!r} would be taken for a pattern of many files.",
+            hint="Rename it so that it holds none of * ? [.",
+        )
     if table is not None and reader is not _read_database:
         raise SourceError(f"The file {path.name!r} is one table already.", hint="Leave `table` out.")
     engine = DuckDB(SourceError(f"The file {path.name!r} cannot be read.", hint=broken))
@@ -75,11 +80,6 @@ def _header(path: Path) -> list[str]:
 
 
 def _read_parquet(engine: DuckDB, path: Path, wanted: Sequence[str], _: str | None) -> None:
-    if any(sign in str(path) for sign in "*?["):
-        raise SourceError(
-            f"The path {str(path)!r} would be taken for a pattern of many files.",
-            hint="Rename it so that it holds none of * ? [.",
-        )
     engine.seal(path)
     schema = engine.run("SELECT name, num_children FROM parquet_schema(?)", [str(path)])
     # A file's statistics leave NaN out; trusting them, DuckDB would let it through its filters.

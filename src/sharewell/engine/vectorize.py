@@ -12,7 +12,8 @@ from sharewell.engine.base import Column
 from sharewell.engine.cells import Placement, placement
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.sources import open_source
-from sharewell.engine.values import Kind, is_missing, kind_of, number
+from sharewell.engine.values import Type, is_missing
+from sharewell.errors import SourceError
 from sharewell.query.attribute import Attribute
 from sharewell.query.domain import Domain
 
@@ -56,8 +57,14 @@ def cell_counts(
     cells = _cells(domain, columns, relation)
     if privacy_unit is not None:
         person = columns[privacy_unit]
-        value = number(person) if kind_of(person) is Kind.NUMBER else None
-        rows = cells.select(person.value.as_("person")).where(is_missing(person, value).not_())
+        if person.type.this in (Type.FLOAT, Type.DOUBLE):
+            # Rounded ids could merge two people; and one missing id makes floats of a pandas column.
+            raise SourceError(
+                f"The privacy unit {person.name!r} is of type {person.type.sql('duckdb')}, which cannot "
+                "tell large ids apart.",
+                hint="Cast it to whole numbers (Int64 in pandas) or to text.",
+            )
+        rows = cells.select(person.value.as_("person")).where(is_missing(person).not_())
         cells = exp.select("MIN(cell) AS cell").from_(rows.subquery("cells")).group_by("person")
     return exp.select("cell", "COUNT(*) AS count").from_(cells.subquery("people")).group_by("cell")
 

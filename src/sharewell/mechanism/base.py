@@ -149,7 +149,7 @@ class Mechanism(ABC):
         if question.domain != self.domain:
             raise QueryError("The question is over another domain than the data.")
         if isinstance(question, LinearQuery):
-            question = ParallelBlock(self.domain, [question], _checked=True)
+            question = ParallelBlock(self.domain, [question], disjoint=True)
         if not isinstance(question, ParallelBlock):
             question = ParallelBlock.of(question)
         places = [place for place, query in enumerate(question) if not query.is_zero]
@@ -193,7 +193,7 @@ def primitives(block: Block) -> ParallelBlock:
     """The rows divided by their scales, which is what is measured: their weights are whole numbers."""
     if isinstance(block, ParallelBlock) and all(query.scale == 1 for query in block):
         return block
-    return ParallelBlock(block.domain, [query.primitive for query in block], _checked=True)
+    return ParallelBlock(block.domain, [query.primitive for query in block], disjoint=True)
 
 
 def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:

@@ -40,13 +40,14 @@ def tuned(population: float, epsilon: float) -> Tuning:
     """Defaults from public numbers alone, found on made-up tables by `scripts/tune_pmw.py`.
 
     More people and more budget mean that smaller errors are worth an update, and that more updates
-    can be paid for before their noise drowns what they teach. The threshold stands at about one and
-    a half times the scale of the tests' noise.
+    can be paid for before their noise drowns what they teach. The threshold stands at twice the scale
+    of the tests' noise, so that few updates are spent on noise alone, and not below half a percent of
+    the population, so that few are spent on what is near enough.
     """
-    updates = max(4, min(60, round(0.9 * math.sqrt(population * epsilon) ** 0.66)))
+    updates = max(4, min(60, round(0.27 * math.sqrt(population * epsilon))))
     ratio = (2 * updates) ** (2 / 3)
     noise = 2 * updates / (epsilon * float(TEST_PART) * ratio / (1 + ratio))
-    return Tuning(updates, max(1, round(1.5 * noise)))
+    return Tuning(updates, max(1, round(max(2 * noise, population / 200))))
 
 
 class PrivateMultiplicativeWeights(Mechanism):

@@ -21,6 +21,9 @@ from sharewell.query.workload import tree
 GRID_BITS = 12
 #: From this many cells on, an attribute keeps the identity: optimising costs the cube of its size.
 MOST_OPTIMIZED = 1024
+#: No row below the identity weighs a cell more than this many times as much as the cell's own row:
+#: a workload that ignores an attribute would otherwise leave its cells undetermined.
+MOST_BELOW = 8
 
 
 def identity(domain: Domain) -> Strategy:
@@ -72,6 +75,8 @@ def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
     "Optimizing error of high-dimensional statistical queries under differential privacy", 2018).
     Then they are rounded to whole numbers on a grid, since only such rows are ever measured.
     """
+    if workload.domain != domain or all(query.is_zero for query in workload):
+        raise QueryError("An optimised seed needs a workload of queries over its own domain.")
     bits = min(GRID_BITS, 30 // len(domain.shape))
     rows = tuple(_optimize(gram_of(workload, level), bits, starts) for level in range(len(domain.shape)))
     return Strategy(domain, (rows,), "optimized")
@@ -127,14 +132,17 @@ def _optimize(gram: NDArray[np.float64], bits: int, starts: int) -> Rows:
             args=(gram / np.trace(gram),),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(0, None)] * (extra * size),
+            bounds=[(0, MOST_BELOW)] * (extra * size),
             options={"maxiter": 500},
         )
         for _ in range(starts)
     ]
     best = min(found, key=lambda result: float(result.fun))
+    if best.fun >= 1:  # The error of the identity, which the descent may miss.
+        return Rows(size)
     below = np.vstack([np.eye(size), best.x.reshape(extra, size)])
     whole = np.rint(below / below.sum(axis=0) * 2**bits).astype(np.int64)
+    whole[:size] = np.maximum(whole[:size], np.eye(size, dtype=np.int64))
     return _rows(whole[whole.any(axis=1)])
 
 

@@ -183,15 +183,18 @@ class ParallelBlock(Block):
     proportion to its own largest weight, whatever stands beside it in the block. Under replace-one a
     row may leave one query and enter another, which doubles the noise; it does so for a block of one
     query too, so that what a query's noise is never depends on its block.
+
+    That no two share a cell is checked, unless the caller knows it from how the queries were made and
+    says so with `disjoint`. Privacy rests on it.
     """
 
     kind = "parallel"
 
     def __init__(
-        self, domain: Domain, queries: Iterable[LinearQuery], *, _checked: bool = False
+        self, domain: Domain, queries: Iterable[LinearQuery], *, disjoint: bool = False
     ) -> None:
         super().__init__(domain, queries)
-        if not _checked and any(len(column) > 1 for column in self.columns):
+        if not disjoint and any(len(column) > 1 for column in self.columns):
             raise QueryError(
                 "Two queries of the block weigh the same cell.", hint="Ask for them one by one."
             )
@@ -200,7 +203,7 @@ class ParallelBlock(Block):
     def of(cls, block: Block) -> ParallelBlock:
         """A block's queries, which must share no cell."""
         cls(block.domain, [query.primitive for query in block])
-        return cls(block.domain, block.queries, _checked=True)
+        return cls(block.domain, block.queries, disjoint=True)
 
     @classmethod
     def group_by(cls, query: LinearQuery, groups: Mapping[int, Sequence[int]]) -> ParallelBlock:
@@ -214,11 +217,11 @@ class ParallelBlock(Block):
         ]
         parts = [LinearQuery.of_vectors(query.domain, dict(chosen)) for chosen in product(*masks)]
         # Different groups of one attribute share no cell, so neither do the rows.
-        return cls(query.domain, [query.where(part) for part in parts], _checked=True)
+        return cls(query.domain, [query.where(part) for part in parts], disjoint=True)
 
     def take(self, rows: Iterable[int]) -> ParallelBlock:
         """Some of the rows."""
-        return ParallelBlock(self.domain, [self.queries[row] for row in rows], _checked=True)
+        return ParallelBlock(self.domain, [self.queries[row] for row in rows], disjoint=True)
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """The most that one row of the table can change each query, by coming, going or changing."""

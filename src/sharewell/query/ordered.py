@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -297,9 +298,13 @@ def decimal_text(number: Fraction) -> str:
 
 def _exact(name: str, number: Any) -> Fraction:
     """A declared number as the rational that its shortest decimal text names."""
-    if isinstance(number, bool) or not isinstance(number, Number) or not math.isfinite(number):
+    finite = not isinstance(number, float | Decimal) or math.isfinite(number)
+    if isinstance(number, bool) or not isinstance(number, Number) or not finite:
         raise DomainError(f"The edges of {name} must be finite numbers, not {number!r}.")
-    return Fraction(number) if isinstance(number, Fraction) else Fraction(str(number))
+    exact = number if isinstance(number, Fraction) else Fraction(str(number))
+    if abs(exact) > Fraction(sys.float_info.max):
+        raise DomainError(f"An edge of {name} is larger than any number in a column can be.")
+    return exact
 
 
 def _as_date(name: str, day: Any) -> dt.date:

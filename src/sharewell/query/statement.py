@@ -15,6 +15,7 @@ import numpy as np
 
 from sharewell.errors import QueryError
 from sharewell.query.attribute import Label, Mask
+from sharewell.query.block import ParallelBlock
 from sharewell.query.condition import Condition, Fixed, Marks, settle
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -118,7 +119,7 @@ class Statement:
 
     text: str
     domain: Domain = field(repr=False)
-    blocks: tuple[tuple[LinearQuery, ...], ...] = field(repr=False)
+    blocks: tuple[ParallelBlock, ...] = field(repr=False)
     outputs: tuple[Output, ...] = field(repr=False)
     group_labels: tuple[tuple[Label, ...], ...] = field(repr=False)
     having: Condition = field(default=Fixed(True), repr=False)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.query.block import ParallelBlock
 from sharewell.query.condition import Condition, Fixed, Marks, predicate
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.aggregates import AGGREGATES, read_aggregate
@@ -51,7 +52,11 @@ class SelectCompiler:
         return Statement(
             text=self.scope.source.text,
             domain=self.scope.domain,
-            blocks=tuple(map(self.groups.split, self.totals)),
+            # Groups of a column share no cell, so neither do the parts that they split a query into.
+            blocks=tuple(
+                ParallelBlock(self.scope.domain, self.groups.split(total), disjoint=True)
+                for total in self.totals
+            ),
             outputs=tuple(Output(self._name(node), self.source(shown)) for node, shown in self.shown),
             group_labels=self.groups.labels,
             having=having,
