@@ -77,7 +77,7 @@ def placement(attribute: Attribute, column: Column, alias: str) -> Placement:
             return _date(attribute, column)
         case Category():
             return _category(attribute, column, alias)
-    raise NotImplementedError(type(attribute).__name__)
+    raise TypeError(f"no engine reads a {type(attribute).__name__}")
 
 
 def require_fit(attribute: Attribute, column: Column) -> None:

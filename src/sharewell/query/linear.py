@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import QueryError
-from sharewell.query import diagram
+from sharewell.query import diagram, stored
 from sharewell.query.diagram import MAX_WEIGHT, Node, Weights
 from sharewell.query.domain import Domain
 from sharewell.query.ordered import Number
@@ -318,35 +317,17 @@ class LinearQuery:
     # Plain data, for a ledger
 
     def to_json(self) -> dict[str, Any]:
-        """The query as plain data: run lengths of weights, nodes from the bottom up."""
+        """The query as plain data."""
         return self._json
 
     @cached_property
     def _json(self) -> dict[str, Any]:
-        nodes: dict[Node, int] = {diagram.TERMINAL: 0}
-        written: list[Any] = []
-
-        def write(node: Node) -> int:
-            if node not in nodes:
-                edges = [[_runs(weights), write(child)] for weights, child in node.edges]
-                written.append(edges)
-                nodes[node] = len(written)
-            return nodes[node]
-
-        if self._root is not None:
-            write(self._root)
-        return {"scale": str(self._scale), "nodes": written}
+        return {"scale": str(self._scale), "nodes": stored.write(self._root)}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> LinearQuery:
         """The query that `to_json` wrote."""
-        nodes: list[diagram.Scaled] = [(1, diagram.TERMINAL)]
-        for edges in data["nodes"]:
-            terms = [(_expand(runs), nodes[child]) for runs, child in edges]
-            if np.count_nonzero([weights for weights, _ in terms], axis=0).max() > 1:
-                raise QueryError("The stored query gives a cell two weights.")
-            nodes.append(diagram.make(terms))
-        factor, root = nodes[-1] if data["nodes"] else diagram.ZERO
+        factor, root = stored.read(data["nodes"])
         if root is not None and diagram.sizes(root) != domain.shape:
             raise QueryError("The stored query is over another domain.")
         return cls(domain, Fraction(data["scale"]) * factor, root)
@@ -386,17 +367,6 @@ def _whole(raw: ArrayLike, size: int, name: str) -> tuple[Fraction, Weights]:
             hint="Round them to a common grid first.",
         )
     return unit, np.array(whole, dtype=np.int64)
-
-
-def _runs(weights: Weights) -> list[list[int]]:
-    """Run lengths: [weight, how many cells in a row have it]."""
-    ends = [*(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist(), len(weights)]
-    return [[int(weights[a]), b - a] for a, b in pairwise([0, *ends])]
-
-
-def _expand(runs: Sequence[Sequence[int]]) -> Weights:
-    values, lengths = zip(*runs, strict=True)
-    return np.repeat(np.array(values, dtype=np.int64), lengths)
 
 
 def _first(count: int, items: Iterator[Any]) -> list[Any]:
