@@ -86,14 +86,19 @@ class Stage:
         paid = [offer.paid for offer in offers if offer.paid]
         free = [offer.free for offer in offers if offer.free]
         cost = sum(float(offer.cost) for offer in paid)
-        self.console.print(
-            f"  [dim]standard error: {_errors(paid)} for {cost:.4g} of budget, {_errors(free)} free"
-        )
+        offered = f"± {self._errors(paid)} for epsilon {cost:.4g}, or " if cost else ""
+        self.console.print(f"  [dim]before spending: {offered}± {self._errors(free)} for nothing")
+
+    def _errors(self, offers: list[Offer]) -> str:
+        """How far off the parts of an answer may be, at 95 %."""
+        reach = [self.mechanism.critical * (offer.standard_error or 0) for offer in offers]
+        return " and ".join(f"{half:,.0f}" for half in reach)
 
     def shares(self) -> None:
         """What everybody has left."""
         table = Table("analyst", "share", "spent", "left", title="The budget, after all that")
         curator = self.mechanism.curator
+        table.caption = "Half of every share bought the seed, before the first question."
         for analyst in curator.payers:
             amounts = (curator.share(analyst), curator.spent(analyst), curator.left(analyst))
             table.add_row(analyst, *(f"{float(exact):.4f}" for exact in amounts))
@@ -115,7 +120,10 @@ def play(pause: float = 0.0) -> None:
         )
     )
     attributes = ", ".join(f"{a.name} ({a.size})" for a in people.domain.attributes)
-    console.print(f"[dim]The domain: {attributes}.[/]")
+    console.print(
+        f"[dim]The domain: {attributes}.\n"
+        "± is half the width of a 95 % interval. Noise can take a small count below zero.[/]"
+    )
     curator = Curator(people.vector(), Budget.pure("1"), dict.fromkeys(("ann", "ben", "cleo"), SHARE))
     with console.status("Measuring the seed: exact noise for every cell..."):
         mechanism = CacheReconstruct(
@@ -126,11 +134,6 @@ def play(pause: float = 0.0) -> None:
         stage.ask(analyst, told, text)
         time.sleep(pause)
     stage.shares()
-
-
-def _errors(offers: list[Offer]) -> str:
-    """The standard errors of a statement's parts."""
-    return " and ".join(f"± {offer.standard_error or 0:,.0f}" for offer in offers)
 
 
 def _result(statement: Statement, answers: list[tuple[Answer, ...]]) -> Table:
@@ -167,5 +170,5 @@ def _reach(answer: Answer) -> float:
 def _paid(answers: list[tuple[Answer, ...]], analyst: str, spent: float) -> str:
     first = answers[0][0]
     if spent:
-        return f"{analyst} paid {spent:.4g}"
+        return f"{analyst} paid epsilon {spent:.4g}"
     return f"free: {first.source}" + (f", {first.payer} has paid for it" if first.payer else "")

@@ -28,6 +28,19 @@ def test_without_noise_a_measurement_is_the_exact_answer():
     assert measured.values.tolist() == [5, 5, 12, 13]
 
 
+def test_a_single_query_can_be_measured_without_a_block():
+    assert curator(5, 0, 7, 1).measure(LinearQuery.cell(LINE, 2), "1/10", "ann").values.tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [({"shares": ["ann"]}, "by name"), ({"budget": "1"}, "needs a data vector and a budget")],
+)
+def test_a_curator_made_of_the_wrong_things_says_what_it_needs(options, says):
+    with pytest.raises(PrivacyError, match=says):
+        curator(**options)
+
+
 def test_a_measurement_charges_its_payer_alone():
     kernel = curator()
     measured = kernel.measure(TOTAL, "0.1", "ann")
@@ -107,7 +120,7 @@ def test_a_bill_is_refused_whole_when_one_payer_cannot_pay():
         (lambda k: k.measure(TOTAL, "0.1", "eve"), "Nobody called 'eve'"),
         (lambda k: k.measure(TOTAL, "0", "ann"), "greater than 0"),
         (lambda k: k.measure(TOTAL, "-1", "ann"), "greater than 0"),
-        (lambda k: k.measure(TOTAL, 0.1, "ann"), "must be exact"),
+        (lambda k: k.measure(TOTAL, 0.1, "ann"), "must be an exact number"),
         (lambda k: k.measure(TOTAL, "1e-30", "ann"), "drown"),
         (lambda k: k.measure(Block(LINE, []), "0.1", "ann"), "no rows"),
         (lambda k: k.measure(TOTAL, "0.1", {}), "together is not the cost"),
@@ -123,6 +136,9 @@ def test_a_bill_is_refused_whole_when_one_payer_cannot_pay():
             lambda k: k.measure(Block(LINE, [LinearQuery.all(LINE) * Fraction(1, 2)]), "0.1", "ann"),
             "primitive",
         ),
+        (lambda k: k.measure("SELECT COUNT(*)", "0.1", "ann"), "A str cannot be measured"),
+        (lambda k: k.measure(TOTAL, "0.1", None), "Somebody must pay"),
+        (lambda k: k.measure(TOTAL, "0.1", ["ann"]), "Somebody must pay"),
         (lambda k: k.grant("ann", "0.1"), "already holds"),
         (lambda k: k.grant("eve", "0.1"), "more than what is left"),
         (lambda k: k.grant("", "0.1"), "must have a name"),
@@ -340,6 +356,7 @@ def test_those_who_left_can_neither_pay_nor_leave_again():
     ledger = MemoryLedger()
     kernel = curator(ledger=ledger)
     kernel.retire("ann")
+    assert kernel.left("ann") == 0
     for again in (kernel, curator(ledger=ledger)):
         assert again.payers == ("bob",)
         with pytest.raises(UnknownPayer, match="ann has left"):

@@ -139,6 +139,13 @@ def test_a_parallel_blocks_claim_covers_its_exact_sensitivity(case):
             assert exact <= claim(neighbours) + 1e-9
 
 
+def test_a_row_cannot_be_taken_twice():
+    block = ParallelBlock.of(workload.identity(Domain([Integer("age", 0, 9)])))
+    assert list(block.take([3, 1])) == [block[3], block[1]]
+    with pytest.raises(QueryError, match="taken twice"):
+        block.take([3, 3])
+
+
 def test_blocks_survive_being_written_as_json():
     domain = Domain([Integer("age", 0, 9), Boolean("moved")])
     for block in (

@@ -105,6 +105,8 @@ def test_declared_bins_group_the_cells():
     [
         (lambda: Domain([]), "at least one attribute"),
         (lambda: Domain(["age"]), "'age' is not one"),
+        (lambda: Domain(Boolean("a")), "list of attributes"),
+        (lambda: Domain([Integer("a", 0, 10**9)]), "1,000,000,001 cells"),
         (lambda: Domain([Boolean("a"), Boolean("A")]), "'A' is used twice"),
         (
             lambda: Domain([Boolean("g"), Integer("age", 0, 1, bins={"g": [0]})]),

@@ -181,6 +181,9 @@ def test_a_repr_says_what_is_counted():
     assert (
         repr(LinearQuery.of(domain, age=range(20, 30), sex=[0])) == "LinearQuery(age[20..29] x sex['F'])"
     )
+    assert repr(LinearQuery.of(domain, age=[1, 5, 6, 9])) == "LinearQuery(age[1, 5..6, 9])"
+    assert repr(~LinearQuery.of(domain, age=[3])) == "LinearQuery(age[0..2, 4..85])"
+    assert repr(LinearQuery.of(domain, age=range(0, 85, 2))) == "LinearQuery(age[0, 2, 4, ...])"
     assert repr(LinearQuery.all(domain)) == "LinearQuery(1)"
     assert repr(LinearQuery.zero(domain)) == "LinearQuery(0)"
 

@@ -111,7 +111,7 @@ class Mechanism(ABC):
     ) -> Answer | tuple[Answer, ...]:
         """The answer to a query, or to every query of a block; with `pay=False` it never spends."""
         block, places = self._understand(question, analyst)
-        found = self._answer(block, analyst, pay)
+        found = self._answer(block, analyst, pay) if places else []
         if isinstance(question, LinearQuery):
             return found[0]
         nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
@@ -148,12 +148,13 @@ class Mechanism(ABC):
         self.require(analyst)
         if question.domain != self.domain:
             raise QueryError("The question is over another domain than the data.")
+        single = isinstance(question, LinearQuery)
         if isinstance(question, LinearQuery):
             question = ParallelBlock(self.domain, [question], disjoint=True)
         if not isinstance(question, ParallelBlock):
             question = ParallelBlock.of(question)
         places = [place for place, query in enumerate(question) if not query.is_zero]
-        if not places:
+        if not places and (single or not len(question)):
             raise QueryError(
                 "The question selects no cell, so its answer is 0.", hint="Nothing is spent."
             )

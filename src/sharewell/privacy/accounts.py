@@ -35,6 +35,8 @@ class Accounts:
         self._shares: dict[str, Fraction] = {}
         self._spent: dict[str, Fraction] = {}
         self._gone: set[str] = set()
+        if not isinstance(shares, Mapping):
+            raise PrivacyError("Shares are given by name.", hint='Write {"ann": "1/2", "ben": "1/2"}.')
         stated = {payer: amount(share, f"The share of {payer}") for payer, share in shares.items()}
         self._check_names(stated)
         if sum(stated.values(), Fraction(0)) > budget.total:
@@ -87,8 +89,9 @@ class Accounts:
         return self._of(payer, self._spent)
 
     def left(self, payer: str) -> Fraction:
-        """What a payer may still spend."""
-        return self.share(payer) - self.spent(payer)
+        """What a payer may still spend: nothing once they have left."""
+        left = self.share(payer) - self.spent(payer)
+        return Fraction(0) if payer in self._gone else left
 
     def grant(self, payer: str, share: Amount) -> None:
         """Give a new payer a share of what nobody holds yet."""
@@ -96,7 +99,7 @@ class Accounts:
         self._check_names([payer])
         with self._lock:
             if payer in self._shares:
-                raise PrivacyError(f"{payer} already holds a share.")
+                raise PrivacyError(f"{payer} already holds a share, or has held one.")
             free = self.budget.total - sum(self._shares.values())
             if exact > free:
                 raise OverBudget(
@@ -122,6 +125,10 @@ class Accounts:
 
     def bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         """What each payer pays, in exact amounts that sum to the cost."""
+        if not isinstance(payer, str | Mapping):
+            raise UnknownPayer(
+                "Somebody must pay.", hint="Name one payer, or what each of several pays."
+            )
         parts = {payer: cost} if isinstance(payer, str) else payer
         bill = {name: amount(part, f"What {name} pays") for name, part in parts.items()}
         for name in bill:
@@ -138,7 +145,7 @@ class Accounts:
                 if cost > self.left(payer):
                     raise OverBudget(
                         f"{payer} has {plain(self.left(payer))} left, and this costs {plain(cost)}.",
-                        hint="Ask for something that has been measured already, which is free.",
+                        hint="What has been measured before can still be answered from.",
                     )
             for payer, cost in bill.items():
                 self._spent[payer] += cost
@@ -155,7 +162,8 @@ class Accounts:
             return amounts[payer]
         except (KeyError, TypeError):
             raise UnknownPayer(
-                f"Nobody called {payer!r} holds a share.", hint=f"There are {', '.join(self._shares)}."
+                f"Nobody called {payer!r} holds a share.",
+                hint=f"These do: {', '.join(self.payers) or 'nobody yet'}.",
             ) from None
 
     def __repr__(self) -> str:

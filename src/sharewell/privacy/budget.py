@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -16,6 +17,8 @@ from sharewell.errors import PrivacyError
 Currency = Literal["pure", "zcdp"]
 Amount = str | int | Decimal | Fraction
 
+#: What an amount may be written as: 2, 0.5, 1e-6 or 1/3.
+PLAIN_NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?(/[0-9]+)?", re.ASCII)
 #: How many digits after the point a rho is rounded down to.
 RHO_DIGITS = 12
 
@@ -28,14 +31,16 @@ def amount(value: Amount, what: str = "A budget") -> Fraction:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal | Fraction):
         raise PrivacyError(
-            f"{what} must be exact, and {value!r} is not.", hint='Write it as text, such as "0.1".'
+            f"{what} must be an exact number, not a {type(value).__name__}.",
+            hint='Write it as text, such as "0.1".',
         )
     try:
         # Through Decimal, since the exponent of a text such as 1e999999999 would never end.
         exact = Fraction(value) if isinstance(value, int | Fraction) else _read(str(value))
     except (ValueError, OverflowError, InvalidOperation, ZeroDivisionError):
         raise PrivacyError(
-            f"{what} must be a number, not {str(value)[:40]!r}.", hint='Write it as "0.1" or "1/3".'
+            f"{what} must be a number of ordinary size, not {str(value)[:40]!r}.",
+            hint='Write it as "0.1", "1e-6" or "1/3".',
         ) from None
     if exact <= 0:
         raise PrivacyError(f"{what} must be greater than 0, not {value}.")
@@ -43,6 +48,8 @@ def amount(value: Amount, what: str = "A budget") -> Fraction:
 
 
 def _read(text: str) -> Fraction:
+    if not PLAIN_NUMBER.fullmatch(text):
+        raise ValueError(text)
     above, _, below = text.partition("/")
     parts = [Decimal(part) for part in (above, below or "1")]
     if len(text) > 100 or any(not part.is_finite() or abs(part.adjusted()) > 100 for part in parts):

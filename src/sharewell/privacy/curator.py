@@ -26,7 +26,7 @@ from sharewell.privacy.noise import (
     laplace_variance,
 )
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
-from sharewell.query.block import Measurable, Neighbours
+from sharewell.query.block import Block, Measurable, Neighbours
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -69,6 +69,11 @@ class Curator:
         noise: Noise | None = None,
         ledger: Ledger | None = None,
     ) -> None:
+        if not isinstance(data, DataVector) or not isinstance(budget, Budget):
+            raise PrivacyError(
+                "A curator needs a data vector and a budget.",
+                hint='Make them with vectorize(...) and Budget.pure("1").',
+            )
         if neighbours not in get_args(Neighbours):
             raise PrivacyError(
                 f"Tables cannot be neighbours by {neighbours!r}.",
@@ -143,11 +148,18 @@ class Curator:
         pure = self.budget.currency == "pure"
         return _per_value(scales, laplace_variance if pure else gaussian_variance)
 
-    def measure(self, block: Measurable, cost: Amount, payer: Payer) -> Measurement:
-        """Every row of a block with exact discrete noise, for a cost that is charged first.
+    def measure(self, block: Measurable | LinearQuery, cost: Amount, payer: Payer) -> Measurement:
+        """Every row of a block, or one query, with exact discrete noise, for a cost charged first.
 
         Privacy: costs `cost`. Trusts the block's sensitivity, which is computed from public weights.
         """
+        if isinstance(block, LinearQuery):
+            block = Block(block.domain, [block])
+        if not hasattr(block, "l1_sensitivity"):
+            raise PrivacyError(
+                f"A {type(block).__name__} cannot be measured.",
+                hint="Give a query or a block, such as those of compile_sql(...).blocks.",
+            )
         exact = amount(cost, "The cost")
         bill = self._bill(exact, payer)
         if not len(block):

@@ -125,7 +125,7 @@ class SparseVector:
             )
         if query.domain != self._domain:
             raise PrivacyError("The query is over another domain than the data.")
-        if not math.isfinite(guess) or abs(guess) > 2**62:
+        if not isinstance(guess, int | float) or not math.isfinite(guess) or abs(guess) > 2**62:
             raise PrivacyError(f"The guess must be a finite number, not {guess!r}.")
         if _sensitivity(query, self.plan.neighbours) > self.plan.sensitivity:
             raise PrivacyError(

@@ -220,8 +220,11 @@ class ParallelBlock(Block):
         return cls(query.domain, [query.where(part) for part in parts], disjoint=True)
 
     def take(self, rows: Iterable[int]) -> ParallelBlock:
-        """Some of the rows."""
-        return ParallelBlock(self.domain, [self.queries[row] for row in rows], disjoint=True)
+        """Some of the rows, each once at the most: two copies would share all their cells."""
+        chosen = list(rows)
+        if len(set(chosen)) < len(chosen):
+            raise QueryError("A row of a block cannot be taken twice.")
+        return ParallelBlock(self.domain, [self.queries[row] for row in chosen], disjoint=True)
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """The most that one row of the table can change each query, by coming, going or changing."""

@@ -27,6 +27,8 @@ class Domain:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
+        if not isinstance(attributes, Iterable):
+            raise DomainError("A domain is made of a list of attributes.", hint="Write Domain([...]).")
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes:
             raise DomainError("A domain needs at least one attribute.")
@@ -35,6 +37,12 @@ class Domain:
                 raise DomainError(
                     f"A domain is made of attributes, and {attribute!r} is not one.",
                     hint="Use Category, Integer, Binned, Boolean or Date.",
+                )
+            if attribute.size > MAX_CELLS:
+                raise DomainTooLarge(
+                    f"{attribute.name} alone has {attribute.size:,} cells, and a data vector may have "
+                    f"{MAX_CELLS:,}.",
+                    hint="Bin it more coarsely.",
                 )
         names = [name for a in self.attributes for name in (a.name, *a.bins_by_name)]
         for i, name in enumerate(names):

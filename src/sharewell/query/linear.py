@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import QueryError
 from sharewell.query import diagram, stored
+from sharewell.query.attribute import Label
 from sharewell.query.diagram import MAX_WEIGHT, Node, Weights
 from sharewell.query.domain import Domain
 from sharewell.query.ordered import Number
@@ -143,10 +144,12 @@ class LinearQuery:
     def _factors(self, vectors: Sequence[Weights]) -> Iterator[str]:
         for attribute, weights in zip(self.domain.attributes, vectors, strict=True):
             if not (weights == 1).all():
-                used = np.flatnonzero(weights)
-                first, last = attribute.label(int(used[0])), attribute.label(int(used[-1]))
-                shown = f"{first!r}" if len(used) == 1 else f"{first!r}..{last!r}"
-                yield f"{attribute.name}[{shown}]" + ("" if weights.max() == 1 else " weighted")
+                edges = np.flatnonzero(np.diff(weights != 0, prepend=False, append=False)).tolist()
+                runs = list(zip(edges[::2], edges[1::2], strict=True))
+                shown = [_run(attribute.label(a), attribute.label(b - 1)) for a, b in runs[:3]]
+                more = ", ..." if len(runs) > 3 else ""
+                plain = weights.min() >= 0 and weights.max() == 1
+                yield f"{attribute.name}[{', '.join(shown)}{more}]" + ("" if plain else " weighted")
 
     # Algebra
 
@@ -367,6 +370,10 @@ def _whole(raw: ArrayLike, size: int, name: str) -> tuple[Fraction, Weights]:
             hint="Round them to a common grid first.",
         )
     return unit, np.array(whole, dtype=np.int64)
+
+
+def _run(first: Label, last: Label) -> str:
+    return f"{first!r}" if first == last else f"{first!r}..{last!r}"
 
 
 def _first(count: int, items: Iterator[Any]) -> list[Any]:

@@ -29,7 +29,7 @@ def write(root: Node | None) -> list[Any]:
 
 
 def read(nodes: Sequence[Any]) -> Scaled:
-    """The diagram that `write` wrote; refuses what breaks a node's rules, since privacy rests on them."""
+    """The diagram that `write` wrote; refuses what breaks a node's rules: privacy rests on them."""
     made: list[Scaled] = [(1, TERMINAL)]
     for edges in nodes:
         terms = [(_expand(runs), made[child]) for runs, child in edges]

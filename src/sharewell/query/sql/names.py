@@ -127,9 +127,14 @@ class Scope:
         found = self.find(identifier)
         if found is None:
             names = [name for a in self.domain.attributes for name in (a.name, *a.bins_by_name)]
+            hint = suggestion(identifier.name, names, "The columns are")
+            if any(
+                identifier.name in a.labels for a in self.domain.attributes if isinstance(a, Category)
+            ):
+                hint = f"Texts take single quotes: '{identifier.name}'."
             raise UnknownName(
                 f"There is no column {shortened(identifier.name)}.",
-                hint=suggestion(identifier.name, names, "The columns are"),
+                hint=hint,
                 where=self.source.at_node(node),
             )
         return found

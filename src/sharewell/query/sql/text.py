@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
@@ -74,9 +76,8 @@ class SqlText:
             return 0, len(self.text)
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         depth = 0
-        for token in self.tokens:
-            if token.start < start:
-                continue
+        first = bisect_left(self.tokens, start, key=lambda token: token.start)
+        for token in islice(self.tokens, first, None):
             if token.start > end and depth <= 0:
                 break
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
