@@ -8,71 +8,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.mechanism.evidence import Batch, Evidence
-from sharewell.mechanism.kronecker import KroneckerSum
 from sharewell.mechanism.strategy import Strategy
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
 
-#: Directions with less than this part of the largest precision count as never measured.
-NEGLIGIBLE = 1e-10
+#: A row or a query with less than this part of it among the undetermined directions has none there.
+NEGLIGIBLE = 1e-9
 
 
 class ByCells:
     """Keeps every cell's estimate and the covariance of them all; for few cells and any rows.
 
-    Where the rows so far leave something undetermined, it keeps their precision instead, and asks
-    which queries they determine.
+    Where the seed leaves something undetermined, it also keeps an orthonormal basis of the directions
+    that nothing has said anything about yet. A row that has a part among them determines one more. So
+    nothing is ever inverted that precise and weak rows together would make ill-conditioned.
     """
 
     def __init__(self, evidence: Evidence) -> None:
         strategy = evidence.strategy
         size = strategy.domain.size
-        self._weighted = np.zeros(size)
-        self._precision = np.zeros((size, size))
+        self._covariance: Vector = np.zeros((size, size))
+        self._estimate: Vector = np.zeros(size)
+        self._undetermined: Vector = np.eye(size)
         if evidence.seed_weighted is not None:
-            self._weighted += strategy.back(evidence.seed_weighted).ravel()
-            self._precision += evidence.seed_precision * _gram(strategy)
-        if evidence.seed_weighted is not None and strategy.covariance is not None:
-            # The seed's own inverse is exact even where the seed is weak beside the rows.
-            self._undetermined: Vector | None = None
-            self._covariance = _written_out(strategy.covariance) / evidence.seed_precision
-            self._estimate = self._covariance @ self._weighted
-        else:
-            self._invert()
+            inverse, self._undetermined = _inverse(strategy)
+            self._covariance = inverse / evidence.seed_precision
+            self._estimate = self._covariance @ strategy.back(evidence.seed_weighted).ravel()
         for batch in evidence.batches:
             self.observe(batch)
 
-    def _invert(self) -> None:
-        """The pseudo-inverse of the precision, and the directions that it says nothing about."""
-        values, vectors = np.linalg.eigh(self._precision)
-        known = values > NEGLIGIBLE * max(values[-1], 0.0)
-        self._undetermined = None if known.all() else vectors[:, ~known]
-        scaled = vectors[:, known] / np.sqrt(values[known])
-        self._covariance = scaled @ scaled.T
-        self._estimate = self._covariance @ self._weighted
-
     def observe(self, batch: Batch) -> None:
-        """Take in new rows: a low-rank update where everything is determined already."""
+        """Take in new rows: all at once where everything is determined already."""
         matrix, values, variances = _matrix(batch.rows), batch.values, batch.variances
-        if self._undetermined is not None:
-            self._precision += (matrix.T / variances) @ matrix
-            self._weighted += matrix.T @ (values / variances)
-            self._invert()
+        if not self._undetermined.shape[1]:
+            self._update(matrix, values, variances)
             return
+        for row, value, variance in zip(matrix, values, variances, strict=True):
+            open_part = row @ self._undetermined
+            if np.linalg.norm(open_part) <= NEGLIGIBLE * np.linalg.norm(row):
+                self._update(row[None, :], value[None], variance[None])
+            else:
+                self._determine(row, value, variance, open_part)
+
+    def _update(self, matrix: Vector, values: Vector, variances: Vector) -> None:
+        """A low-rank update, in the form that stays positive however precise the rows are."""
         spread = self._covariance @ matrix.T
         inner = matrix @ spread + np.diag(variances)
         gain = np.linalg.solve(inner, spread.T).T
         self._estimate += gain @ (values - matrix @ self._estimate)
         self._covariance -= gain @ spread.T
+        self._covariance -= (self._covariance @ matrix.T - gain * variances) @ gain.T
+
+    def _determine(self, row: Vector, value: float, variance: float, open_part: Vector) -> None:
+        """Take in a row that says something about a direction of which nothing was known.
+
+        With d the row's part there, scaled so that row'd = 1, whatever was determined stays as it is,
+        and d gets what the row adds: x + d (value - row'x), and the noise of that.
+        """
+        direction = self._undetermined @ open_part / (open_part @ open_part)
+        self._estimate += direction * (value - row @ self._estimate)
+        moved = self._covariance - np.outer(direction, row @ self._covariance)
+        moved -= np.outer(moved @ row, direction)
+        self._covariance = moved + variance * np.outer(direction, direction)
+        # A reflection turns the part into the first axis, which is then dropped.
+        mirror = open_part.copy()
+        mirror[0] += np.copysign(np.linalg.norm(open_part), open_part[0])
+        mirror /= np.linalg.norm(mirror)
+        turned = self._undetermined - 2 * np.outer(self._undetermined @ mirror, mirror)
+        self._undetermined = turned[:, 1:]
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances."""
         matrix = _matrix(queries)
         variances = np.maximum(((matrix @ self._covariance) * matrix).sum(axis=1), 0.0)
-        if self._undetermined is not None:
-            outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
-            variances[outside > 1e-6 * np.linalg.norm(matrix, axis=1)] = np.inf
+        outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
+        variances[outside > 1e-6 * np.linalg.norm(matrix, axis=1)] = np.inf
         return matrix @ self._estimate, variances
 
     def covariance(self, queries: Sequence[LinearQuery]) -> Vector:
@@ -87,6 +98,18 @@ def _matrix(rows: Sequence[LinearQuery]) -> Vector:
     return np.array([row.to_vector() for row in rows], dtype=np.float64)
 
 
+def _inverse(strategy: Strategy) -> tuple[Vector, Vector]:
+    """The pseudo-inverse of the strategy's Gram matrix, and a basis of what the rows leave open."""
+    size = strategy.domain.size
+    if strategy.covariance is not None:
+        unit = np.eye(size).reshape(*strategy.domain.shape, -1)
+        return strategy.covariance.times(unit).reshape(size, size), np.zeros((size, 0))
+    values, vectors = np.linalg.eigh(_gram(strategy))
+    known = values > 1e-10 * values[-1]
+    scaled = vectors[:, known] / np.sqrt(values[known])
+    return scaled @ scaled.T, vectors[:, ~known]
+
+
 def _gram(strategy: Strategy) -> Vector:
     """The transpose of the strategy's rows times the rows, written out."""
     gram: Vector = np.zeros((strategy.domain.size, strategy.domain.size))
@@ -96,8 +119,3 @@ def _gram(strategy: Strategy) -> Vector:
             product = np.asarray(np.kron(product, rows.gram), dtype=np.float64)
         gram += product
     return gram
-
-
-def _written_out(covariance: KroneckerSum) -> Vector:
-    size = np.prod(covariance.shape)
-    return covariance.times(np.eye(int(size)).reshape(*covariance.shape, -1)).reshape(size, size)
