@@ -1,9 +1,9 @@
 """Small tables for the kernel's tests."""
 
 import numpy as np
-from sharewell.engine.data_vector import DataVector
 
 from sharewell import Domain, Integer
+from sharewell.engine.data_vector import DataVector
 from sharewell.lab.noise import NoNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator

@@ -14,7 +14,7 @@ from sharewell.query.linear import LinearQuery
 Vector = NDArray[np.float64]
 
 #: A row or a query with less than this part of it among the undetermined directions has none there.
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-7
 
 
 class ByCells:
@@ -83,7 +83,7 @@ class ByCells:
         matrix = _matrix(queries)
         variances = np.maximum(((matrix @ self._covariance) * matrix).sum(axis=1), 0.0)
         outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
-        variances[outside > 1e-6 * np.linalg.norm(matrix, axis=1)] = np.inf
+        variances[outside > NEGLIGIBLE * np.linalg.norm(matrix, axis=1)] = np.inf
         return matrix @ self._estimate, variances
 
     def covariance(self, queries: Sequence[LinearQuery]) -> Vector:

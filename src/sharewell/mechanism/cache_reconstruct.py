@@ -66,6 +66,8 @@ class CacheReconstruct(Mechanism):
             raise PrivacyError(
                 f"`answers` cannot be {answers!r}.", hint='Use "estimate" or "as-printed".'
             )
+        if seed.domain != curator.domain:
+            raise PrivacyError("The seed is over another domain than the data.")
         self.seed = seed
         self.seed_fraction = _fraction(seed_fraction)
         self.query_budget = amount(query_budget, "query_budget")
@@ -77,7 +79,7 @@ class CacheReconstruct(Mechanism):
         self._seeded = False
         for measurement in curator.history(decode):
             self._learn(measurement)
-        if not self._seeded and self.seed_fraction:
+        if not self._seeded and self.seed_fraction and self.analysts:
             self._sow({a: curator.share(a) * self.seed_fraction for a in self.analysts})
 
     def join(self, analyst: str, share: Amount) -> None:
@@ -99,6 +101,11 @@ class CacheReconstruct(Mechanism):
     def _learn(self, measured: Measurement) -> None:
         """Add what was measured to the cache."""
         if isinstance(measured.block, Strategy):
+            if measured.block is not self.seed and measured.block.to_json() != self.seed.to_json():
+                raise PrivacyError(
+                    "The ledger holds measurements of another seed.",
+                    hint=f"Begin with the seed that it has: {measured.block.name}.",
+                )
             self._known.observe_seed(measured.values, float(measured.variances[0]))
             self._seeded = True
             return
@@ -162,9 +169,13 @@ class CacheReconstruct(Mechanism):
         return Offer(cost, errors_of(variances, block), tuple(sources))
 
     def _recall(self, row: LinearQuery) -> Cached | None:
-        """What is known of a row that was measured; a seed row counts, unless those may be bought."""
+        """What is known of a row that was measured; a seed row counts, unless those may be bought.
+
+        Where nobody donates at the start, seed rows come from those who leave, if at all. They may
+        then be bought too: a small donation must not take a better answer from anybody.
+        """
         cached = self._cache.get(row.key)
-        if cached is not None or self.buy_seed_rows or not self._seeded:
+        if cached is not None or self.buy_seed_rows or not (self._seeded and self.seed_fraction):
             return cached
         if row.key not in self._seed_rows:
             self._seed_rows[row.key] = self.seed.row_of(row)
