@@ -3,6 +3,7 @@
 import contextlib
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def scr(curator):
     return CacheReconstruct(curator, seed=seed.h2(LINE), seed_fraction="1/2", query_budget=total / 40)
 
 
-MECHANISMS = {
+MECHANISMS: dict[str, Any] = {
     "Laplace": lambda curator: Laplace(curator, query_budget=curator.budget.total / 20),
     "PMW": lambda curator: PrivateMultiplicativeWeights(curator, population=3770),
     "PMW, sign": lambda curator: PrivateMultiplicativeWeights(curator, population=3770, update="sign"),

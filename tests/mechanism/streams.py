@@ -1,0 +1,204 @@
+"""Hypothesis strategies for collectives and their streams, and how to play one on the real mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from hypothesis import strategies as st
+
+from sharewell import Block, Domain, LinearQuery
+from sharewell.engine.data_vector import DataVector
+from sharewell.lab.noise import NoNoise
+from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanism.strategy import Strategy
+from sharewell.privacy.budget import Budget
+from sharewell.privacy.curator import Curator
+from tests.mechanism.evidence import SEEDS, line_of, shapes
+from tests.mechanism.oracle import Ask, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
+
+ANALYSTS = ("ann", "bob", "cem", "dee")
+
+
+@lru_cache(maxsize=512)
+def seed_of(name: str, domain: Domain) -> Strategy:
+    return SEEDS[name](domain)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Everything that a collective's answers depend on, but for who is there."""
+
+    domain: Domain
+    seed_name: str
+    shares: dict[str, Fraction]
+    events: tuple[Event, ...]
+    seed_fraction: Fraction
+    query_budget: Fraction
+    currency: str
+    neighbours: str
+    buy_seed_rows: bool
+
+    @property
+    def analysts(self) -> list[str]:
+        """Everybody who is ever there."""
+        late = [event.analyst for event in self.events if isinstance(event, Join)]
+        return [*self.shares, *late]
+
+    @property
+    def seed(self) -> Strategy:
+        return seed_of(self.seed_name, self.domain)
+
+    def simulate(self, present: Collection[str]) -> Outcome:
+        """What the oracle says about this stream with some of the analysts only."""
+        setting = Setting(
+            matrix_of(self.seed),
+            self.shares,
+            self.seed_fraction,
+            self.query_budget,
+            self.currency,
+            self.neighbours,
+            self.buy_seed_rows,
+        )
+        return simulate(setting, self.events, present)
+
+
+@dataclass(frozen=True)
+class Played:
+    """The standard errors of every event's answers, what everybody has left, and the mechanism."""
+
+    errors: dict[int, list[float]]
+    left: dict[str, Fraction]
+    mechanism: CacheReconstruct
+
+
+def play(stream: Stream, present: Collection[str], answers="estimate") -> Played:
+    """Play a stream with some of the analysts only, on an empty table without noise.
+
+    The standard errors depend on public things alone, so they are exact.
+    """
+    total = sum(stream.shares.values()) + sum(e.share for e in stream.events if isinstance(e, Join))
+    curator = Curator(
+        DataVector(stream.domain, np.zeros(stream.domain.size, dtype=np.int64)),
+        Budget(stream.currency, total, total),  # type: ignore[arg-type]
+        {name: share for name, share in stream.shares.items() if name in present},
+        neighbours=stream.neighbours,  # type: ignore[arg-type]
+        noise=NoNoise(),
+    )
+    mechanism = CacheReconstruct(
+        curator,
+        seed=stream.seed,
+        seed_fraction=stream.seed_fraction,
+        query_budget=stream.query_budget,
+        answers=answers,
+        buy_seed_rows=stream.buy_seed_rows,
+    )
+    errors: dict[int, list[float]] = {}
+    for at, event in enumerate(stream.events):
+        if event.analyst not in present:
+            continue
+        if isinstance(event, Join):
+            mechanism.join(event.analyst, event.share)
+        elif event.analyst not in mechanism.analysts:
+            continue
+        elif isinstance(event, Leave):
+            mechanism.leave(event.analyst, donate=event.donate)
+        else:
+            errors[at] = _ask(mechanism, stream.domain, event)
+    return Played(
+        errors, {name: curator.left(name) for name in stream.analysts if name in present}, mechanism
+    )
+
+
+def _ask(mechanism: CacheReconstruct, domain: Domain, event: Ask) -> list[float]:
+    queries = [LinearQuery.from_vector(domain, np.array(row)) for row in event.rows]
+    if len(queries) == 1:
+        return [mechanism.answer(queries[0], event.analyst, pay=event.pay).standard_error]
+    found = mechanism.answer(Block(domain, queries), event.analyst, pay=event.pay)
+    return [a.standard_error for a, query in zip(found, queries, strict=True) if not query.is_zero]
+
+
+# Strategies
+
+
+def _rows(draw, domain: Domain) -> tuple[tuple[int, ...], ...]:
+    """One row, or several that share no cell; counts, sums and differences."""
+    size = domain.size
+    kind = draw(st.sampled_from(["box", "box", "weights", "sum"]))
+    if kind == "box":
+        weights = np.ones(1, dtype=np.int64)
+        for length in domain.shape:
+            start = draw(st.integers(0, length - 1))
+            mask = np.zeros(length, dtype=np.int64)
+            mask[start : draw(st.integers(start + 1, length))] = 1
+            weights = np.multiply.outer(weights, mask).ravel()
+    elif kind == "weights":
+        weights = np.array(draw(st.lists(st.integers(-2, 3), min_size=size, max_size=size)))
+    else:
+        level = draw(st.integers(0, len(domain.shape) - 1))
+        along = np.arange(domain.shape[level]) + draw(st.integers(0, 3))
+        shape = [1] * len(domain.shape)
+        shape[level] = -1
+        weights = np.broadcast_to(along.reshape(shape), domain.shape).ravel()
+    if not weights.any():
+        weights = np.ones(size, dtype=np.int64)
+    if draw(st.booleans()):
+        return (tuple(weights.tolist()),)
+    level = draw(st.integers(0, len(domain.shape) - 1))
+    group = np.indices(domain.shape)[level].ravel() // draw(st.integers(1, 3))
+    return tuple(tuple(np.where(group == g, weights, 0).tolist()) for g in range(group.max() + 1))
+
+
+@st.composite
+def streams(draw, most_cells: int = 10) -> Stream:
+    """Random domains, seeds, shares and prices; few questions and small means, so that both matter."""
+    domain = line_of(*draw(shapes(most_cells).filter(lambda shape: max(shape) > 2)))
+    query_budget = Fraction(1, draw(st.sampled_from([50, 10, 4])))
+    seed_fraction = Fraction(draw(st.sampled_from([9, 5, 1, 0, 8, 10])), 10)
+    # What is not donated pays for none to two questions, and something may be left over.
+    paid = st.sampled_from([2, 1, 3, 4, 5]).map(lambda halves: query_budget * halves / 2)
+    amounts = paid.map(lambda part: part / (1 - seed_fraction) if seed_fraction < 1 else part)
+    people = draw(st.sampled_from([3, 2, 4]))
+    late = draw(st.sampled_from([0, 0, 1, people - 1]))
+    shares = {name: draw(amounts) for name in ANALYSTS[: people - late]}
+    waiting = list(ANALYSTS[people - late : people])
+    pool = [_rows(draw, domain) for _ in range(draw(st.integers(3, 7)))]
+    events: list[Event] = []
+    kinds = st.sampled_from(["ask"] * 9 + ["free", "join", "leave"])
+    for _ in range(draw(st.integers(6, 24))):
+        kind = draw(kinds)
+        analyst = draw(st.sampled_from(_there(shares, events)))
+        if kind == "join" and waiting:
+            events.append(Join(waiting.pop(0), draw(amounts)))
+        elif kind == "leave":
+            events.append(Leave(analyst, draw(st.booleans())))
+        else:
+            events.append(Ask(analyst, draw(st.sampled_from(pool)), pay=kind != "free"))
+    events += [Join(name, draw(amounts)) for name in waiting]
+    return Stream(
+        domain,
+        draw(st.sampled_from(sorted(SEEDS))),
+        shares,
+        tuple(events),
+        seed_fraction,
+        query_budget,
+        draw(st.sampled_from(["pure", "zcdp"])),
+        draw(st.sampled_from(["add-remove", "replace-one"])),
+        draw(st.booleans()),
+    )
+
+
+def _there(shares: dict[str, Fraction], events: list[Event]) -> list[str]:
+    """Those who have come; whoever has left may still be drawn, and is then not there to ask."""
+    return [*shares, *(event.analyst for event in events if isinstance(event, Join))]
+
+
+@st.composite
+def streams_and_subsets(draw) -> tuple[Stream, frozenset[str]]:
+    """A stream, and some of its analysts: at least one, and not all."""
+    stream = draw(streams())
+    everybody = draw(st.permutations(stream.analysts))
+    return stream, frozenset(everybody[: draw(st.integers(1, len(everybody) - 1))])
