@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -113,7 +114,7 @@ def play(stream: Stream, present: Collection[str], answers="estimate") -> Played
     )
 
 
-def _ask(mechanism: CacheReconstruct, domain: Domain, event: Ask) -> list[float]:
+def _ask(mechanism: CacheReconstruct, domain: Domain, event: Ask) -> list[Any]:
     queries = [LinearQuery.from_vector(domain, np.array(row)) for row in event.rows]
     if len(queries) == 1:
         return [mechanism.answer(queries[0], event.analyst, pay=event.pay).standard_error]

@@ -1,6 +1,7 @@
 """What is reported is what happens: variances, biases and intervals over thousands of seeded runs."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ SEED_ROW = LinearQuery.of(LINE, age=[4])
 RECONSTRUCTED = LinearQuery.product(LINE, {"age": [1, 2, 0, 0, 3, 1, -1, 0]})
 
 
-def scr_answers(budget: Budget, answers: str) -> dict[str, list]:
+def scr_answers(budget: Budget, answers: Any) -> dict[str, list]:
     """A bought, a cached and a reconstructed answer, run after run, from one source of noise."""
     noise = SeededNoise(17)
     found: dict[str, list] = {"measured": [], "cached": [], "reconstructed": []}

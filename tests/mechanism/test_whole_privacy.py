@@ -61,7 +61,7 @@ def transcripts(more: int, seed_: int) -> list[tuple[str, ...]]:
     """Which questions were measured, until the first one was: the tests of epsilon 3 out of 6."""
     noise = SeededNoise(seed_)
     vector = DataVector(PAIR, np.array([COUNTS[0] + more, COUNTS[1]]))
-    told = []
+    told: list[tuple[str, ...]] = []
     for _ in range(RUNS):
         mechanism = PrivateMultiplicativeWeights(
             Curator(vector, Budget.pure("6"), {"ann": "6"}, noise=noise),

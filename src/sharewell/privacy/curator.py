@@ -177,6 +177,8 @@ class Curator:
         """Fresh noise of these scales, drawn together for all rows that have the same one."""
         draw = self._noise.laplace if self.budget.currency == "pure" else self._noise.gaussian
         noise = np.zeros(len(scales), dtype=np.int64)
+        if len(scales) == 1:
+            return draw(scales.item(), 1) if scales.item() else noise
         for scale in np.unique(scales[scales > 0]).tolist():
             rows = scales == scale
             noise[rows] = draw(scale, int(rows.sum()))
@@ -258,5 +260,7 @@ class Curator:
 
 def _per_value(array: NDArray[Any], of_value: Callable[[Any], float]) -> NDArray[np.float64]:
     """A function of each number, computed once for equal ones."""
+    if len(array) == 1:
+        return np.array([of_value(array.item())], dtype=np.float64)
     different, where = np.unique(array, return_inverse=True)
     return np.array([of_value(value) for value in different.tolist()], dtype=np.float64)[where]
