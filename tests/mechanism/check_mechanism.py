@@ -19,6 +19,8 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.errors import OverBudget, QueryError, SharewellError, UnknownPayer
 from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.mechanism.base import Answer, Mechanism, Offer, Question, Source
+from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Charged, MemoryLedger
@@ -192,12 +194,12 @@ def check_nobody_ever_pays_more_than_their_share(kind: Kind) -> None:
 def check_who_has_nothing_left_is_answered_for_free_or_refused(kind: Kind) -> None:
     mechanism = kind.made()
     question = QUESTIONS["a count"]
-    for last in range(60):
+    for at in range(1, 2**12):
         if mechanism.preview(question, "ann").paid is None:
             break
-        cells = [at for at in range(12) if (last + 1) >> at & 1 or at == last % 12]
-        fresh = LinearQuery.from_vector(DOMAIN, np.isin(np.arange(12), cells).astype(int))
-        mechanism.answer(fresh, "ann")
+        # A different set of cells every time, of all sizes.
+        cells = [at * 1367 % 2**12 >> cell & 1 for cell in range(12)]
+        mechanism.answer(LinearQuery.from_vector(DOMAIN, np.array(cells)), "ann")
     preview = mechanism.preview(question, "ann")
     assert preview.paid is None
     before = left(mechanism)
@@ -273,18 +275,19 @@ def check_bad_questions_cost_nothing_and_change_nothing(kind: Kind) -> None:
 
 
 def check_without_noise_what_is_known_is_exact(kind: Kind) -> None:
-    """A guess from a synthetic table has no standard error, and what nothing determines has none either."""
+    """A guess from a synthetic table says nothing of its error, nor does what nothing determines."""
     mechanism = kind.made(NoNoise())
     exact = 0
     for question in [*QUESTIONS.values()] * 2:
-        if mechanism.preview(question, "ann").paid is None:
+        preview = mechanism.preview(question, "ann")
+        if preview.paid is None and preview.free is None:
             continue
         for query, answer in zip(rows_of(question), ask(mechanism, question, "ann"), strict=True):
             assert (answer.standard_error is None) == (answer.source == "synthetic")
             if answer.standard_error is not None and math.isfinite(answer.standard_error):
                 assert answer.value == pytest.approx(float(query.dot(COUNTS)), abs=1e-6)
                 exact += 1
-    assert exact >= 8
+    assert exact >= 6
 
 
 def check_an_answer_says_all_that_it_should(kind: Kind) -> None:
@@ -345,18 +348,21 @@ def check_a_block_is_answered_row_by_row(kind: Kind) -> None:
 
 
 def check_a_paid_block_is_measured_as_its_rows_would_be(kind: Kind) -> None:
-    """For one price; each row with the noise that it would have alone."""
-    block = QUESTIONS["a grouped sum"]
+    """For one price, or one a row; each row with the noise that it would have alone."""
+    block = QUESTIONS["a grouping"]
     together = ask(kind.made(NoNoise()), block, "ann")
+    compared = 0
     for query, answer in zip(rows_of(block), together, strict=True):
         alone = kind.made(NoNoise()).answer(query, "ann")
-        assert answer.source == alone.source
-        assert answer.value == pytest.approx(alone.value)
-        if answer.source == "measured":
+        if answer.source == alone.source == "measured":
+            compared += 1
             assert answer.cost == alone.cost
+            assert answer.value == pytest.approx(alone.value)
             # What was measured beside it can only make an estimate better.
+            assert answer.standard_error is not None
+            assert alone.standard_error is not None
             assert answer.standard_error <= alone.standard_error * (1 + 1e-9)
-    assert len({answer.charge for answer in together}) <= len(together)
+    assert compared
 
 
 def check_rows_that_select_nothing_are_public_zeros(kind: Kind) -> None:
@@ -427,12 +433,12 @@ def check_those_who_join_may_ask_unless_nobody_can(kind: Kind) -> None:
     ledger = MemoryLedger()
     mechanism = kind.made(ledger=ledger)
     before = list(ledger.events())
-    try:
-        mechanism.join("cem", "1/2")
-    except QueryError as refused:
-        assert "cannot take in" in refused.message
+    if isinstance(mechanism, PrivateMultiplicativeWeights):
+        with pytest.raises(QueryError, match="cannot take in"):
+            mechanism.join("cem", "1/2")
         assert list(ledger.events()) == before
         return
+    mechanism.join("cem", "1/2")
     assert mechanism.analysts == ("ann", "bob", "cem")
     assert ask(mechanism, QUESTIONS["a count"], "cem")
     with pytest.raises(SharewellError, match="already holds"):
@@ -443,14 +449,14 @@ def check_a_donation_is_taken_or_refused_whole(kind: Kind) -> None:
     ledger = MemoryLedger()
     mechanism = kind.made(ledger=ledger)
     before = list(ledger.events())
-    try:
+    if isinstance(mechanism, CacheReconstruct):
         mechanism.leave("bob", donate=True)
-    except QueryError as refused:
-        assert "no use for a donation" in refused.message
+        assert mechanism.curator.spent("bob") == SHARES["bob"]
+    else:
+        with pytest.raises(QueryError, match="no use for a donation"):
+            mechanism.leave("bob", donate=True)
         assert list(ledger.events()) == before
         mechanism.leave("bob")
-    else:
-        assert mechanism.curator.spent("bob") == SHARES["bob"]
     assert mechanism.analysts == ("ann",)
     for again in (lambda: mechanism.leave("bob"), lambda: mechanism.preview(AGE, "bob")):
         with pytest.raises(UnknownPayer):

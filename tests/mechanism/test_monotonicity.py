@@ -100,7 +100,7 @@ def test_as_printed_an_answer_can_be_worse_for_somebody_being_there():
 def test_the_same_search_finds_what_is_wrong_with_the_printed_algorithm():
     case = find(
         streams_and_subsets(),
-        lambda case: bool(worse(*case, "as-printed")),
+        lambda case: bool(worse(case[0], case[1], "as-printed")),
         settings=settings(max_examples=3000, database=None, phases=[Phase.generate], deadline=None),
         random=Random(1),
     )

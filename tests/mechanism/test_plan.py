@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer
 from sharewell.errors import QueryError
@@ -12,6 +13,7 @@ from sharewell.lab.noise import SeededNoise
 from sharewell.mechanism import seed
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
 from sharewell.mechanism.plan import in_turns, matrix_mechanism_variances, plan, rehearse
+from sharewell.mechanism.strategy import Rows
 from sharewell.query import workload
 
 LINE = Domain([Integer("age", 0, 15)])
@@ -57,3 +59,11 @@ def test_an_impossible_threshold_is_refused(threshold):
 def test_an_analyst_without_a_workload_is_refused():
     with pytest.raises(QueryError, match="workload and a share"):
         plan(LINE, WORKLOADS, Budget.pure("1"), {"ann": "1/2"}, 5.0)
+
+
+def test_rows_too_heavy_for_64_bits_or_not_whole_are_refused():
+    heavy = Rows(2, sp.csr_array(np.full((4, 2), 2**31, dtype=np.int64)))
+    with pytest.raises(QueryError, match="64 bits"):
+        heavy.norms(2)
+    with pytest.raises(QueryError, match="whole-number"):
+        Rows(2, sp.csr_array(np.array([[0.5, 0.5]])))

@@ -99,8 +99,11 @@ class Mechanism(ABC):
 
     def preview(self, question: Question, analyst: str) -> Preview:
         """What an answer would cost and how far off it may be: from public things, and for nothing."""
-        block, _ = self._understand(question, analyst)
-        return self._preview(block, analyst)
+        block, places = self._understand(question, analyst)
+        nothing = Offer(Fraction(0), (), ())
+        found = self._preview(block, analyst) if places else Preview(nothing, nothing)
+        count = 1 if isinstance(question, LinearQuery) else len(question)
+        return Preview(_placed(found.paid, places, count), _placed(found.free, places, count))
 
     @overload
     def answer(self, question: LinearQuery, analyst: str, *, pay: bool = True) -> Answer: ...
@@ -188,6 +191,19 @@ class Mechanism(ABC):
                 hint="Nothing more can be measured.",
             )
         return {analyst: cost * part / total for analyst, part in left.items() if part}
+
+
+def _placed(offer: Offer | None, places: Sequence[int], count: int) -> Offer | None:
+    """An offer with the empty rows put back in their places: their answers are 0, public and free."""
+    if offer is None or len(places) == count:
+        return offer
+    errors = dict(zip(places, offer.standard_errors, strict=True))
+    sources = dict(zip(places, offer.sources, strict=True))
+    return Offer(
+        offer.cost,
+        tuple(errors.get(place, 0.0) for place in range(count)),
+        tuple(sources.get(place, "public") for place in range(count)),
+    )
 
 
 def primitives(block: Block) -> ParallelBlock:

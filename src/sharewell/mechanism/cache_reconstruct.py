@@ -189,7 +189,7 @@ class CacheReconstruct(Mechanism):
 
 def _fraction(value: Amount) -> Fraction:
     """A part between 0 and 1, both possible."""
-    exact = Fraction(0) if str(value) == "0" else amount(value, "seed_fraction")
+    exact = Fraction(0) if str(value) in ("0", "0.0") else amount(value, "seed_fraction")
     if exact > 1:
         raise PrivacyError(f"seed_fraction must be at most 1, not {value}.")
     return exact

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal, get_args
 
 from numpy.typing import ArrayLike
@@ -77,63 +78,58 @@ class PrivateMultiplicativeWeights(Mechanism):
         super().__init__(curator)
         if update not in get_args(Update):
             raise QueryError(f"`update` cannot be {update!r}.", hint='Use "replay" or "sign".')
+        _check("updates", updates, 1)
+        _check("threshold", threshold, 0)
         self.update = update
+        self.table = SyntheticTable(self.domain, 1.0 if population is None else population, prior)
         past = list(curator.history(decode))
-        self._pot_at_start = sum((curator.share(a) for a in self.analysts), Fraction(0))
         self._answer_part = 1 - TEST_PART
         if population is None:
             total = past.pop(0) if past else self._measure_total()
-            population = max(1.0, float(total.values[0]))
+            self.table.population = max(1.0, float(total.values[0]))
             self._answer_part -= TOTAL_PART
-        self.table = SyntheticTable(self.domain, population, prior)
-        self.tuning = self._tune(population, updates, threshold)
         tests = curator.sparse_vectors()
-        self._test = tests[0] if tests else self._open_tests()
+        self._test = tests[0] if tests else self._open_tests(updates, threshold)
+        # What the tests were opened with holds, also when some of those who paid for them have left.
+        self.tuning = Tuning(self._test.plan.positives, self._test.plan.threshold)
         self._measured: list[tuple[LinearQuery, float]] = []
         for measurement in past:
             self._learn(measurement)
 
-    def _tune(self, population: float, updates: int | None, threshold: int | None) -> Tuning:
-        epsilon = float(self._pot_at_start)
-        if self.curator.budget.currency == "zcdp":
-            epsilon = math.sqrt(2 * epsilon)
-        defaults = tuned(population, epsilon)
-        return Tuning(
-            defaults.updates if updates is None else updates,
-            defaults.threshold if threshold is None else threshold,
-        )
-
     def _measure_total(self) -> Measurement:
-        cost = self._pot_at_start * TOTAL_PART
+        cost = self._shares() * TOTAL_PART
         return self.curator.measure(
             Block(self.domain, [LinearQuery.all(self.domain)]), cost, self._pot(cost)
         )
 
-    def _open_tests(self) -> SparseVector:
-        if not isinstance(self.tuning.updates, int) or self.tuning.updates < 1:
-            raise PrivacyError(
-                f"`updates` must be a whole number from 1 on, not {self.tuning.updates!r}."
-            )
-        part = self._pot_at_start * TEST_PART
-        if self.curator.budget.currency == "zcdp":
+    def _open_tests(self, updates: int | None, threshold: int | None) -> SparseVector:
+        pot, zcdp = self._shares(), self.curator.budget.currency == "zcdp"
+        defaults = tuned(self.table.population, math.sqrt(2 * pot) if zcdp else float(pot))
+        part = pot * TEST_PART
+        if zcdp:
             # The largest short decimal whose square costs no more than the part.
             part = Fraction(math.floor(math.sqrt(2 * part) * 10**9), 10**9)
         return self.curator.sparse_vector(
             epsilon=part,
-            threshold=self.tuning.threshold,
-            positives=self.tuning.updates,
+            threshold=defaults.threshold if threshold is None else threshold,
+            positives=defaults.updates if updates is None else updates,
             payer=self._pot(self.curator.budget.cost_of_pure(part)),
         )
 
-    @property
+    def _shares(self) -> Fraction:
+        return sum((self.curator.share(analyst) for analyst in self.analysts), Fraction(0))
+
+    @cached_property
     def measurement_cost(self) -> Fraction:
         """What one measurement costs: what the tests and the total leave, in equal parts."""
-        return self._pot_at_start * self._answer_part / self.tuning.updates
+        pot = self.curator.budget.cost_of_pure(self._test.plan.epsilon) / TEST_PART
+        return pot * self._answer_part / self.tuning.updates
 
     @property
     def updates_left(self) -> int:
-        """How many more times the table can be corrected."""
-        return self._test.positives_left
+        """How many more times the table can be corrected, by the tests and by what is left to pay."""
+        left = sum((self.curator.left(analyst) for analyst in self.analysts), Fraction(0))
+        return min(self._test.positives_left, int(left / self.measurement_cost))
 
     def join(self, analyst: str, share: Amount) -> None:
         """Refused: the tests are paid for once, and a later share could not buy more of them."""
@@ -185,3 +181,9 @@ class PrivateMultiplicativeWeights(Mechanism):
         # What it will cost is not known before the test, which itself is private: at most this much.
         cost = self.measurement_cost * min(self.updates_left, len(block))
         return Preview(Offer(cost, (None,) * len(block), tuple(guessed)), free)
+
+
+def _check(name: str, value: int | None, least: int) -> None:
+    """Refuse a setting before anything is charged."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise PrivacyError(f"`{name}` must be a whole number from {least} on, not {value!r}.")

@@ -28,6 +28,10 @@ class Rows:
     size: int
     matrix: sp.csr_array | None = None
 
+    def __post_init__(self) -> None:
+        if self.matrix is not None and not np.issubdtype(self.matrix.dtype, np.integer):
+            raise QueryError("The rows of a strategy must have whole-number weights.")
+
     @cached_property
     def count(self) -> int:
         """How many rows there are."""
@@ -51,6 +55,8 @@ class Rows:
         """Every column's sum of absolute weights to a power."""
         if self.matrix is None:
             return np.ones(self.size, dtype=np.int64)
+        if self.largest**power * self.count >= 2**62:
+            raise QueryError("A strategy's weights are too large to be added up in 64 bits.")
         return np.asarray((abs(self.matrix) ** power).sum(axis=0), dtype=np.int64).ravel()
 
     @property

@@ -53,7 +53,8 @@ class SyntheticTable:
         else:
             self._weights *= np.exp(step * query.to_vector().reshape(self.domain.shape))
             self._sum = float(self._weights.sum())
-        if not 1e-100 < self._sum < 1e100:
+        # The running sum keeps its absolute error, so it must not be left to shrink for long.
+        if not 1e-3 < self._sum < 1e3:
             self._weights /= self._weights.sum()
             self._sum = 1.0
 
