@@ -16,7 +16,7 @@ from sharewell.errors import PrivacyError, QueryError, SharewellError, UnknownPa
 from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.mechanism import seed
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.privacy.ledger import Charged, MemoryLedger
+from sharewell.privacy.ledger import Charged, MemoryLedger, Released
 from sharewell.query import workload
 from sharewell.query.block import Block, ParallelBlock
 
@@ -169,6 +169,32 @@ def test_a_mechanism_made_anew_from_the_ledger_answers_to_the_last_bit_alike():
     assert again.analysts == mechanism.analysts
     for query in workload.random_ranges(LINE, 20, np.random.default_rng(6)):
         assert again.answer(query, "ann", pay=False) == mechanism.answer(query, "ann", pay=False)
+
+
+def test_those_who_are_added_by_a_restart_donate_like_everybody():
+    ledger = MemoryLedger()
+    before = made(ledger=ledger, shares={"ann": "1/3"}).answer(interval(0, 6), "ann", pay=False)
+    again = made(ledger=ledger, shares={"ann": "1/3", "bob": "1/3"})
+    assert again.curator.spent("ann") == again.curator.spent("bob") == Fraction(1, 6)
+    assert again.answer(interval(0, 6), "ann", pay=False).standard_error < before.standard_error
+
+
+def test_a_crash_that_lost_the_seed_does_not_lock_the_mechanism_out():
+    class Crashing(MemoryLedger):
+        def append(self, event):
+            if isinstance(event, Released):
+                raise OSError("power cut")
+            return super().append(event)
+
+    ledger = Crashing()
+    with pytest.raises(OSError, match="power cut"):
+        made(ledger=ledger, seed_fraction="3/4")
+    recovered = MemoryLedger()
+    for event in ledger.events():
+        recovered.append(event)
+    again = made(ledger=recovered, seed_fraction="3/4")
+    assert again.curator.left("ann") == 0, "the lost charge stays spent, and what was left is donated"
+    assert math.isfinite(again.answer(interval(0, 6), "ann").standard_error)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -77,16 +78,17 @@ class CacheReconstruct(Mechanism):
         self._seed_rows: dict[str, int | None] = {}
         self._known = Reconstruction(seed)
         self._seeded = False
+        self._donors: set[str] = set()
         for measurement in curator.history(decode):
             self._learn(measurement)
-        if not self._seeded and self.seed_fraction and self.analysts:
-            self._sow({a: curator.share(a) * self.seed_fraction for a in self.analysts})
+        # Those who have not donated yet do it now: everybody at the start, and after a restart those
+        # who were added with it, or whose donation a crash has lost.
+        self._donate(analyst for analyst in self.analysts if analyst not in self._donors)
 
     def join(self, analyst: str, share: Amount) -> None:
         """Take in a new analyst, whose donation is measured as further seed rows."""
         super().join(analyst, share)
-        if self.seed_fraction:
-            self._sow({analyst: self.curator.share(analyst) * self.seed_fraction})
+        self._donate([analyst])
 
     def leave(self, analyst: str, *, donate: bool = False) -> None:
         """Let an analyst go; with `donate`, what they have left is measured as further seed rows."""
@@ -94,6 +96,13 @@ class CacheReconstruct(Mechanism):
         if donate and self.curator.left(analyst):
             self._sow({analyst: self.curator.left(analyst)})
         self.curator.retire(analyst)
+
+    def _donate(self, analysts: Iterable[str]) -> None:
+        """Measure the seed with a part of these analysts' shares, or with what is left of it."""
+        parts = {a: self.curator.share(a) * self.seed_fraction for a in analysts}
+        bill = {a: min(part, self.curator.left(a)) for a, part in parts.items()}
+        if any(bill.values()):
+            self._sow({analyst: part for analyst, part in bill.items() if part})
 
     def _sow(self, bill: dict[str, Fraction]) -> None:
         self._learn(self.curator.measure(self.seed, sum(bill.values(), Fraction(0)), bill))
@@ -107,6 +116,7 @@ class CacheReconstruct(Mechanism):
                     hint=f"Begin with the seed that it has: {measured.block.name}.",
                 )
             self._known.observe_seed(measured.values, float(measured.variances[0]))
+            self._donors.update(measured.bill)
             self._seeded = True
             return
         rows = list(measured.block)  # type: ignore[call-overload]

@@ -37,7 +37,7 @@ class Tuning:
     rate: float = 0.1
 
 
-def tuned(population: float, epsilon: float) -> Tuning:
+def tuned(population: float, epsilon: float, updates: int | None = None) -> Tuning:
     """Defaults from public numbers alone, found on made-up tables by `scripts/tune_pmw.py`.
 
     More people and more budget mean that smaller errors are worth an update, and that more updates
@@ -45,7 +45,8 @@ def tuned(population: float, epsilon: float) -> Tuning:
     of the tests' noise, so that few updates are spent on noise alone, and not below half a percent of
     the population, so that few are spent on what is near enough.
     """
-    updates = max(4, min(60, round(0.27 * math.sqrt(population * epsilon))))
+    if updates is None:
+        updates = max(4, min(60, round(0.27 * math.sqrt(population * epsilon))))
     ratio = (2 * updates) ** (2 / 3)
     noise = 2 * updates / (epsilon * float(TEST_PART) * ratio / (1 + ratio))
     return Tuning(updates, max(1, round(max(2 * noise, population / 200))))
@@ -104,7 +105,8 @@ class PrivateMultiplicativeWeights(Mechanism):
 
     def _open_tests(self, updates: int | None, threshold: int | None) -> SparseVector:
         pot, zcdp = self._shares(), self.curator.budget.currency == "zcdp"
-        defaults = tuned(self.table.population, math.sqrt(2 * pot) if zcdp else float(pot))
+        epsilon = math.sqrt(2 * pot) if zcdp else float(pot)
+        defaults = tuned(self.table.population, epsilon, updates)
         part = pot * TEST_PART
         if zcdp:
             # The largest short decimal whose square costs no more than the part.
@@ -112,7 +114,7 @@ class PrivateMultiplicativeWeights(Mechanism):
         return self.curator.sparse_vector(
             epsilon=part,
             threshold=defaults.threshold if threshold is None else threshold,
-            positives=defaults.updates if updates is None else updates,
+            positives=defaults.updates,
             payer=self._pot(self.curator.budget.cost_of_pure(part)),
         )
 
@@ -179,7 +181,8 @@ class PrivateMultiplicativeWeights(Mechanism):
         if not self.updates_left:
             return Preview(None, free)
         # What it will cost is not known before the test, which itself is private: at most this much.
-        cost = self.measurement_cost * min(self.updates_left, len(block))
+        tested = sum(self._testable(query.primitive) for query in block)
+        cost = self.measurement_cost * min(self.updates_left, tested)
         return Preview(Offer(cost, (None,) * len(block), tuple(guessed)), free)
 
 
