@@ -82,8 +82,9 @@ class ByCells:
         """The queries' estimates and their variances."""
         matrix = _matrix(queries)
         variances = np.maximum(((matrix @ self._covariance) * matrix).sum(axis=1), 0.0)
-        outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
-        variances[outside > NEGLIGIBLE * np.linalg.norm(matrix, axis=1)] = np.inf
+        if self._undetermined.shape[1]:
+            outside = np.linalg.norm(matrix @ self._undetermined, axis=1)
+            variances[outside > NEGLIGIBLE * np.linalg.norm(matrix, axis=1)] = np.inf
         return matrix @ self._estimate, variances
 
     def covariance(self, queries: Sequence[LinearQuery]) -> Vector:
