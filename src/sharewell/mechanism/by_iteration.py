@@ -71,7 +71,7 @@ class ByIteration:
             return weights, True
         self._stack()
         shape = (self._size, self._size)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is no solution
+        with np.errstate(all="ignore"):  # where there is no solution, the steps grow without bound
             solution, _ = cg(
                 LinearOperator(shape, matvec=self._precision, dtype=np.float64),
                 weights,
@@ -79,8 +79,8 @@ class ByIteration:
                 maxiter=MOST_STEPS,
                 M=LinearOperator(shape, matvec=self._seed_covariance, dtype=np.float64),
             )
-        solution = np.nan_to_num(solution, posinf=0.0, neginf=0.0)
-        residual = float(np.linalg.norm(self._precision(solution) - weights))
+            solution = np.nan_to_num(solution, posinf=0.0, neginf=0.0)
+            residual = float(np.linalg.norm(self._precision(solution) - weights))
         return solution, residual <= SOLVED * norm
 
     def _stack(self) -> None:
