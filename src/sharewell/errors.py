@@ -12,6 +12,8 @@
     │       ├── UnknownName    sql.unknown-name        no such table, column or value
     │       └── CutsThroughBin sql.cuts-through-bin    a condition falls inside a bin
     ├── SourceError            source.unreadable       the rows cannot be read as declared
+    ├── ConfigError            config.invalid          a setting is missing, unknown or contradicts another
+    ├── SharingError           sharing.invalid         a collective, scheduler or formula cannot be as asked
     └── PrivacyError           privacy.invalid         the kernel was asked for something unsound
         ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
         ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
@@ -108,6 +110,18 @@ class SourceError(SharewellError):
     """The rows cannot be read as the domain declares them."""
 
     code = "source.unreadable"
+
+
+class ConfigError(SharewellError):
+    """A setting of the configuration is missing, unknown or contradicts another."""
+
+    code = "config.invalid"
+
+
+class SharingError(SharewellError):
+    """A collective, a scheduler or a formula about them cannot be as asked."""
+
+    code = "sharing.invalid"
 
 
 class PrivacyError(SharewellError):
