@@ -11,6 +11,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from fairness_figures import here_and_alone, who_is_served_when
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,9 +22,10 @@ from sharewell.lab.noise import NoNoise
 from sharewell.mechanism import seed
 from sharewell.mechanism.base import Answer
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.plan import in_turns, matrix_mechanism_variances
+from sharewell.mechanism.matrix_mechanism import matrix_mechanism_variances
 from sharewell.mechanism.strategy import Strategy
 from sharewell.query import workload
+from sharewell.sharing.plan import in_turns
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 AGES = Domain([Integer("age", 0, 85)])
@@ -60,6 +62,8 @@ def main() -> None:
     with plt.rc_context(STYLE):
         save(seeds_by_length(), "seeds-by-range-length")
         save(alone_and_together(), "alone-and-together")
+        save(who_is_served_when(), "who-is-served-when")
+        save(here_and_alone(), "here-and-alone")
 
 
 def save(figure: Figure, name: str) -> None:
@@ -139,7 +143,7 @@ def answers_to_ann(workloads: Mapping[str, Block], present: list[str]) -> list[A
     mechanism = CacheReconstruct(
         curator, seed=seed.identity(AGES), seed_fraction="1/2", query_budget="1/160"
     )
-    stream = in_turns({name: workloads[name] for name in present})
+    stream = in_turns({name: list(workloads[name]) for name in present})
     answers = [(analyst, mechanism.answer(query, analyst)) for analyst, query in stream]
     return [answer for analyst, answer in answers if analyst == "ann"]
 

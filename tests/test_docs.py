@@ -17,6 +17,8 @@ import pytest
 import typer
 import typer.main
 
+from sharewell.config import parse_config
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -178,6 +180,21 @@ def test_every_command_is_documented():
     names = list(commands(typer.main.get_command(cli.app), "sharewell"))
     assert names
     assert undocumented(names, pages) == []
+
+
+CONFIGURATIONS = [
+    pytest.param(block.text, id=f"{page.name}:{block.opens}")
+    for page in (README, *DOCS)
+    for block in fenced_blocks(read(page))
+    if block.language == "toml" and "[dataset]" in block.text
+]
+
+
+@pytest.mark.parametrize("text", CONFIGURATIONS)
+def test_every_configuration_in_the_docs_can_be_used(text):
+    config = parse_config(text)
+    assert config.workloads()
+    assert config.scheduler().analysts == tuple(config.shares)
 
 
 class TestTheseTestsCanFail:

@@ -10,6 +10,7 @@ import pytest
 import sharewell
 
 PUBLIC = [
+    "Ask",
     "Binned",
     "Block",
     "Boolean",
@@ -20,10 +21,13 @@ PUBLIC = [
     "Date",
     "Domain",
     "Integer",
+    "Join",
+    "Leave",
     "LinearQuery",
     "SharewellError",
     "compile_sql",
     "datasets",
+    "expected_errors",
     "vectorize",
 ]
 

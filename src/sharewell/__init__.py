@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from sharewell.privacy.budget import Budget
     from sharewell.privacy.curator import Curator
     from sharewell.query.sql import compile_sql
+    from sharewell.sharing.expected import expected_errors
+    from sharewell.sharing.stream import Ask, Join, Leave
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Ask",
     "Binned",
     "Block",
     "Boolean",
@@ -33,20 +36,27 @@ __all__ = [
     "Date",
     "Domain",
     "Integer",
+    "Join",
+    "Leave",
     "LinearQuery",
     "SharewellError",
     "compile_sql",
     "datasets",
+    "expected_errors",
     "vectorize",
 ]
 
 #: Names that need a heavy library: found when first used, so that `import sharewell` stays quick.
 _LATER = {
+    "Ask": "sharewell.sharing.stream",
     "Budget": "sharewell.privacy.budget",
     "Curator": "sharewell.privacy.curator",
     "DataVector": "sharewell.engine.data_vector",
+    "Join": "sharewell.sharing.stream",
+    "Leave": "sharewell.sharing.stream",
     "compile_sql": "sharewell.query.sql",
     "datasets": "sharewell.datasets",
+    "expected_errors": "sharewell.sharing.expected",
     "vectorize": "sharewell.engine.vectorize",
 }
 

@@ -74,6 +74,8 @@ class Mechanism(ABC):
     """
 
     name: str
+    #: Whether the standard errors of all answers depend on public things alone.
+    errors_are_public: bool = False
 
     def __init__(self, curator: Curator) -> None:
         self.curator = curator

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dtpsv
 
 from sharewell.mechanism.evidence import Batch, Evidence
-from sharewell.mechanism.kronecker import KroneckerSum, runs
+from sharewell.mechanism.kronecker import KroneckerSum, Runs, runs
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -34,6 +35,7 @@ class ByRows:
         self._seed_variance = 1 / evidence.seed_precision
         self._terms = Terms(strategy.covariance)
         self._seed_estimate = strategy.covariance.times(strategy.back(evidence.seed_values))
+        self._seed_is_zero = not self._seed_estimate.any()  # as in every rehearsal
         self._factor = PackedFactor()
         self._residual = np.zeros(0)
         for batch in evidence.batches:
@@ -44,9 +46,9 @@ class ByRows:
         for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
             with_rows = self._with_rows(row)
             column = self._factor.solve(with_rows)
-            own = self._seed_variance * self._terms.square(row) + variance - column @ column
+            own = self._seed_variance * _square(self._terms.covariance, row) + variance - column @ column
             corner = np.sqrt(max(own, 1e-300))
-            miss = value - row.dot(self._seed_estimate) - column @ self._residual
+            miss = value - self._from_seed(row) - column @ self._residual
             self._factor.append(column, float(corner))
             self._residual = np.append(self._residual, miss / corner)
             self._terms.append(row)
@@ -56,8 +58,10 @@ class ByRows:
         values, variances = np.empty(len(queries)), np.empty(len(queries))
         for at, query in enumerate(queries):
             column = self._factor.solve(self._with_rows(query))
-            values[at] = query.dot(self._seed_estimate) + column @ self._residual
-            variances[at] = self._seed_variance * self._terms.square(query) - column @ column
+            values[at] = self._from_seed(query) + column @ self._residual
+            variances[at] = (
+                self._seed_variance * _square(self._terms.covariance, query) - column @ column
+            )
         return values, np.maximum(variances, 0.0)
 
     def covariance(self, queries: Sequence[LinearQuery]) -> Vector:
@@ -69,6 +73,9 @@ class ByRows:
         between = np.array([seed.inner(query) for query in queries])
         covariance: Vector = self._seed_variance * between - columns @ columns.T
         return covariance
+
+    def _from_seed(self, query: LinearQuery) -> float:
+        return 0.0 if self._seed_is_zero else float(query.dot(self._seed_estimate))
 
     def _with_rows(self, query: LinearQuery) -> Vector:
         return self._seed_variance * self._terms.inner(query)
@@ -116,8 +123,7 @@ class Terms:
     def inner(self, query: LinearQuery) -> Vector:
         """Every stored row's inner product with a query, under the covariance."""
         total = np.zeros(self.count)
-        for scale, vectors in query.products():
-            along_runs = [runs(weights) for weights in vectors]
+        for scale, along_runs in _along_runs(query):
             along = [
                 [run[1] @ sums[run[0], : self.count] for sums in level]
                 for level, run in zip(self._sums, along_runs, strict=True)
@@ -126,7 +132,7 @@ class Terms:
                 product = along[0][chosen[0]]
                 for level in range(1, len(chosen)):
                     product = product * along[level][chosen[level]]
-                total += float(scale) * coefficient * product
+                total += scale * coefficient * product
         total *= self._scale[: self.count]
         if self._rows == self.count:
             return total
@@ -135,23 +141,35 @@ class Terms:
         )
         return by_row
 
-    def square(self, query: LinearQuery) -> float:
-        """A query's inner product with itself, under the covariance."""
-        terms = list(query.products())
-        images = [
-            [
-                [factor.image(w) for factor in self.covariance.factors[level]]
-                for level, w in enumerate(vectors)
-            ]
-            for _, vectors in terms
-        ]
-        total = 0.0
-        for scale, vectors in terms:
-            for (other, _), image in zip(terms, images, strict=True):
-                for coefficient, chosen in self.covariance.terms:
-                    along = (float(w @ image[level][chosen[level]]) for level, w in enumerate(vectors))
-                    total += float(scale * other) * coefficient * math.prod(along)
-        return total
+
+# The same query is often weighed again: by a preview and by its answer, and in every rehearsal that a
+# certificate plays. What depends on the query alone is computed once.
+
+
+@lru_cache(maxsize=4096)
+def _along_runs(query: LinearQuery) -> tuple[tuple[float, tuple[Runs, ...]], ...]:
+    """A query's products, each as a factor and the runs of its weights along every attribute."""
+    return tuple(
+        (float(scale), tuple(runs(weights) for weights in vectors))
+        for scale, vectors in query.products()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _square(covariance: KroneckerSum, query: LinearQuery) -> float:
+    """A query's inner product with itself, under a covariance."""
+    terms = list(query.products())
+    images = [
+        [[factor.image(w) for factor in covariance.factors[level]] for level, w in enumerate(vectors)]
+        for _, vectors in terms
+    ]
+    total = 0.0
+    for scale, vectors in terms:
+        for (other, _), image in zip(terms, images, strict=True):
+            for coefficient, chosen in covariance.terms:
+                along = (float(w @ image[level][chosen[level]]) for level, w in enumerate(vectors))
+                total += float(scale * other) * coefficient * math.prod(along)
+    return total
 
 
 class PackedFactor:

@@ -51,6 +51,7 @@ class CacheReconstruct(Mechanism):
     """
 
     name = "Seeded Cache and Reconstruct"
+    errors_are_public = True
 
     def __init__(
         self,
@@ -75,7 +76,6 @@ class CacheReconstruct(Mechanism):
         self.answers = answers
         self.buy_seed_rows = buy_seed_rows
         self._cache: dict[str, Cached] = {}
-        self._seed_rows: dict[str, int | None] = {}
         self._known = Reconstruction(seed)
         self._seeded = False
         self._donors: set[str] = set()
@@ -187,9 +187,7 @@ class CacheReconstruct(Mechanism):
         cached = self._cache.get(row.key)
         if cached is not None or self.buy_seed_rows or not (self._seeded and self.seed_fraction):
             return cached
-        if row.key not in self._seed_rows:
-            self._seed_rows[row.key] = self.seed.row_of(row)
-        at = self._seed_rows[row.key]
+        at = self.seed.row_of(row)
         return None if at is None else self._seed_row(at)
 
     def _seed_row(self, at: int) -> Cached:

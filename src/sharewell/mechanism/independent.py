@@ -21,6 +21,7 @@ class Independent(Mechanism):
         self._make = make
         self._alone = {analyst: make(curator.alone(analyst)) for analyst in curator.payers}
         inside = next(iter(self._alone.values()), None)
+        self.errors_are_public = all(own.errors_are_public for own in self._alone.values())
         self.name = f"Independent {inside.name if inside else ''}".strip()
 
     def join(self, analyst: str, share: Amount) -> None:

@@ -46,12 +46,18 @@ class Factor:
         return np.vstack([np.zeros(len(self.matrix)), np.cumsum(self.matrix, axis=0)])  # type: ignore[arg-type]
 
 
-def runs(weights: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+#: Where runs of equal weights meet, and how much the weight drops there.
+Runs = tuple[NDArray[np.intp], NDArray[np.int64]]
+
+
+def runs(weights: NDArray[np.int64]) -> Runs:
     """The edges between runs of equal weights, and how much the weight drops at each edge.
 
     The sum of weights times entries is then, by parts, the sum of drops times running sums at edges.
     """
-    steps = np.diff(weights, prepend=0, append=0)
+    steps = np.empty(len(weights) + 1, dtype=np.int64)
+    steps[0], steps[-1] = weights[0], -weights[-1]
+    np.subtract(weights[1:], weights[:-1], out=steps[1:-1])
     edges = np.flatnonzero(steps)
     return edges, -steps[edges]
 

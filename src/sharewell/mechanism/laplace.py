@@ -18,6 +18,7 @@ class Laplace(Mechanism):
     """
 
     name = "Laplace"
+    errors_are_public = True
 
     def __init__(self, curator: Curator, *, query_budget: Amount) -> None:
         super().__init__(curator)

@@ -178,6 +178,16 @@ class Strategy:
 
     def row_of(self, query: LinearQuery) -> int | None:
         """The position of a query among the rows; None where it is not one of them."""
+        if query.key not in self._places:
+            self._places[query.key] = self._find(query)
+        return self._places[query.key]
+
+    @cached_property
+    def _places(self) -> dict[str, int | None]:
+        """What `row_of` has found so far; the same queries are looked for again and again."""
+        return {}
+
+    def _find(self, query: LinearQuery) -> int | None:
         terms = [vectors for _, vectors in islice(query.products(), 2)]
         if len(terms) != 1 or query.scale != 1:
             return None

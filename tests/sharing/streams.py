@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from sharewell import Block, Domain, LinearQuery
-from sharewell.engine.data_vector import DataVector
-from sharewell.lab.noise import NoNoise
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
 from sharewell.mechanism.strategy import Strategy
 from sharewell.privacy.budget import Budget
-from sharewell.privacy.curator import Curator
+from sharewell.sharing import stream as entries_of
+from sharewell.sharing.collective import Collective, Rehearsal
+from sharewell.sharing.expected import expected_errors
+from sharewell.sharing.stream import Entry
 from tests.mechanism.evidence import SEEDS, line_of, shapes
 from tests.mechanism.oracle import Ask, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
 
@@ -53,6 +54,58 @@ class Stream:
     def seed(self) -> Strategy:
         return seed_of(self.seed_name, self.domain)
 
+    @property
+    def entries(self) -> dict[int, Entry]:
+        """The events as a stream's entries, by their places; whoever has left asks no more."""
+        found: dict[int, Entry] = {}
+        gone: set[str] = set()
+        for at, event in enumerate(self.events):
+            if event.analyst in gone:
+                continue
+            if isinstance(event, Leave):
+                gone.add(event.analyst)
+                found[at] = entries_of.Leave(event.analyst, event.donate)
+            elif isinstance(event, Join):
+                found[at] = entries_of.Join(event.analyst, event.share)
+            else:
+                found[at] = entries_of.Ask(event.analyst, self._question(event), event.pay)
+        return found
+
+    def _question(self, ask: Ask) -> LinearQuery | Block:
+        queries = [LinearQuery.from_vector(self.domain, np.array(row)) for row in ask.rows]
+        return queries[0] if len(queries) == 1 else Block(self.domain, queries)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How the mechanism is set up."""
+        return {
+            "seed": self.seed,
+            "seed_fraction": self.seed_fraction,
+            "query_budget": self.query_budget,
+            "buy_seed_rows": self.buy_seed_rows,
+        }
+
+    def collective(self, answers: Any = "estimate") -> Collective:
+        late = [event.share for event in self.events if isinstance(event, Join)]
+        total = sum(self.shares.values(), Fraction(0)) + sum(late, Fraction(0))
+        budget = Budget(self.currency, total, total)  # type: ignore[arg-type]
+        make = partial(CacheReconstruct, answers=answers, **self.settings)
+        return Collective(self.domain, budget, self.shares, make, self.neighbours)  # type: ignore[arg-type]
+
+    def expected_errors(self, present: Collection[str], answers: Any = "estimate") -> dict[int, Any]:
+        """What `sharewell.expected_errors` says, by the events' places."""
+        found = expected_errors(
+            self.domain,
+            self.entries.values(),
+            self.shares,
+            privacy=self.currency,  # type: ignore[arg-type]
+            neighbours=self.neighbours,  # type: ignore[arg-type]
+            answers=answers,
+            present=present,
+            **self.settings,
+        )
+        return {at: np.atleast_1d(e) for at, e in zip(self.entries, found, strict=True) if e is not None}
+
     def simulate(self, present: Collection[str]) -> Outcome:
         """What the oracle says about this stream with some of the analysts only."""
         setting = Setting(
@@ -77,49 +130,18 @@ class Played:
 
 
 def play(stream: Stream, present: Collection[str], answers="estimate") -> Played:
-    """Play a stream with some of the analysts only, on an empty table without noise.
-
-    The standard errors depend on public things alone, so they are exact.
-    """
-    total = sum(stream.shares.values()) + sum(e.share for e in stream.events if isinstance(e, Join))
-    curator = Curator(
-        DataVector(stream.domain, np.zeros(stream.domain.size, dtype=np.int64)),
-        Budget(stream.currency, total, total),  # type: ignore[arg-type]
-        {name: share for name, share in stream.shares.items() if name in present},
-        neighbours=stream.neighbours,  # type: ignore[arg-type]
-        noise=NoNoise(),
-    )
-    mechanism = CacheReconstruct(
-        curator,
-        seed=stream.seed,
-        seed_fraction=stream.seed_fraction,
-        query_budget=stream.query_budget,
-        answers=answers,
-        buy_seed_rows=stream.buy_seed_rows,
-    )
+    """Rehearse a stream with some of the analysts only."""
+    rehearsal = Rehearsal(stream.collective(answers), present)
+    mechanism = rehearsal.mechanism
+    assert isinstance(mechanism, CacheReconstruct)
     errors: dict[int, list[float]] = {}
-    for at, event in enumerate(stream.events):
-        if event.analyst not in present:
-            continue
-        if isinstance(event, Join):
-            mechanism.join(event.analyst, event.share)
-        elif event.analyst not in mechanism.analysts:
-            continue
-        elif isinstance(event, Leave):
-            mechanism.leave(event.analyst, donate=event.donate)
-        else:
-            errors[at] = _ask(mechanism, stream.domain, event)
-    return Played(
-        errors, {name: curator.left(name) for name in stream.analysts if name in present}, mechanism
-    )
-
-
-def _ask(mechanism: CacheReconstruct, domain: Domain, event: Ask) -> list[Any]:
-    queries = [LinearQuery.from_vector(domain, np.array(row)) for row in event.rows]
-    if len(queries) == 1:
-        return [mechanism.answer(queries[0], event.analyst, pay=event.pay).standard_error]
-    found = mechanism.answer(Block(domain, queries), event.analyst, pay=event.pay)
-    return [a.standard_error for a, query in zip(found, queries, strict=True) if not query.is_zero]
+    for at, entry in stream.entries.items():
+        found = rehearsal.play(entry)
+        if found is not None:
+            # An empty row of a block is 0 for certain, and no business of the theorem's.
+            errors[at] = [error for error in found if error]
+    left = {name: mechanism.curator.left(name) for name in stream.analysts if name in present}
+    return Played(errors, left, mechanism)
 
 
 # Strategies

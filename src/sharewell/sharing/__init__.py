@@ -1,0 +1,1 @@
+"""Many analysts, one budget: who is next, who is worse off, and what can be promised."""

@@ -1,0 +1,145 @@
+"""The follower: a certificate kept up in a process of its own, so that no answer waits for it."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+from sharewell.errors import SharingError
+from sharewell.sharing.certificate import Certificate
+from sharewell.sharing.collective import Collective, Rehearsal
+from sharewell.sharing.promises import promises
+from sharewell.sharing.report import Report
+from sharewell.sharing.scheduler import InOrder, Scheduler
+from sharewell.sharing.stream import Entry
+
+#: How many entries go over in one message at the most, so that a question about them need not wait.
+BATCH = 256
+#: How long to collect entries for a message: many small ones would disturb those who are answering.
+GATHER = 0.05
+
+
+class Follower:
+    """Follows a collective from another process.
+
+    `record` only puts an entry into a queue. A thread sends what has gathered, and the other process,
+    which has a lower priority, lets it happen in the certificate's shadow ledgers. It ends when this
+    one does, however that ends.
+
+    Privacy: the other process is told what is public, and is never given data.
+    """
+
+    def __init__(
+        self,
+        collective: Collective,
+        *,
+        error_threshold: float,
+        scheduler: Scheduler[Any] | None = None,
+    ) -> None:
+        self._scheduler = InOrder.name if scheduler is None else scheduler.name
+        self._promises = promises(Rehearsal(collective).mechanism, scheduler)
+        context = get_context("spawn")
+        self._line, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_follow, args=(theirs, collective, error_threshold), daemon=True, name="certificate"
+        )
+        self._process.start()
+        theirs.close()
+        self._recorded = 0
+        self._recording = Lock()
+        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._sending = Lock()
+        self._sender = Thread(target=self._send, daemon=True, name="certificate-sender")
+        self._sender.start()
+
+    def record(self, entry: Entry) -> None:
+        """Take in what has happened; returns at once."""
+        with self._recording:
+            self._recorded += 1
+            self._queue.put(entry)
+
+    def report(self) -> Report:
+        """What the certificate says now; `entries` tells how far it has come."""
+        with self._sending:
+            try:
+                self._line.send(None)
+                found: Report | SharingError = self._line.recv()
+            except (EOFError, OSError):
+                raise SharingError(
+                    "The certificate's process has ended.",
+                    hint="Open the collective again to restart it.",
+                ) from None
+        if isinstance(found, SharingError):
+            raise found
+        return replace(found, scheduler=self._scheduler, promises=self._promises)
+
+    @property
+    def behind(self) -> int:
+        """How many entries the certificate has not taken in yet."""
+        return self._recorded - self.report().entries
+
+    def wait(self, timeout: float = 60.0) -> Report:
+        """The report that covers everything recorded so far, when it is there."""
+        end = time.monotonic() + timeout
+        goal = self._recorded
+        while (report := self.report()).entries < goal:
+            if time.monotonic() > end:
+                raise SharingError(f"The certificate is still {goal - report.entries} entries behind.")
+            time.sleep(0.01)
+        return report
+
+    def close(self) -> None:
+        """Send what is left, and end the other process."""
+        self._queue.put(None)
+        self._sender.join(timeout=5)
+        self._line.close()
+        self._process.join(timeout=5)
+        if self._process.is_alive():
+            self._process.terminate()
+
+    def __enter__(self) -> Follower:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _send(self) -> None:
+        """Send entries in batches until told to end."""
+        ended = False
+        while not ended:
+            batch = [self._queue.get()]
+            time.sleep(GATHER)
+            while len(batch) < BATCH and not self._queue.empty():
+                batch.append(self._queue.get())
+            ended = batch[-1] is None
+            entries = [entry for entry in batch if entry is not None]
+            with self._sending, suppress(OSError):
+                self._line.send(entries)
+
+
+def _follow(line: Connection, collective: Collective, error_threshold: float) -> None:
+    """What the other process does: take in entries, and report when asked."""
+    with suppress(OSError, AttributeError):
+        os.nice(10)
+    certificate = Certificate(collective, error_threshold=error_threshold)
+    failed: SharingError | None = None
+    while True:
+        try:
+            message = line.recv()
+        except EOFError:
+            return
+        if message is None:
+            line.send(failed or certificate.report())
+            continue
+        for entry in message:
+            try:
+                certificate.record(entry)
+            except Exception as error:
+                failed = SharingError(f"The certificate could not follow: {error}")

@@ -1,0 +1,1 @@
+"""The schedulers, one a file; `sharewell.sharing.scheduler` is the way in."""

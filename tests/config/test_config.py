@@ -1,0 +1,255 @@
+"""The configuration: what a whole file says, and what every mistake is told."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+
+import pytest
+
+from sharewell import Binned, Boolean, Category, Date, Integer
+from sharewell.config import parse_config, read_config
+from sharewell.errors import ConfigError
+from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanism.independent import Independent
+from sharewell.mechanism.laplace import Laplace
+from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.sharing.collective import Rehearsal
+from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+
+WHOLE = """
+[dataset]
+name = "visits"
+source = "visits.csv"
+privacy_unit = "person"
+population = 20_000
+neighbours = "replace-one"
+
+[budget]
+epsilon = 0.3
+delta = "1e-6"
+error_threshold = "2.5%"
+
+[attributes.age]
+type = "integer"
+low = 0
+high = 19
+bins = { grown = [0, 18] }
+
+[attributes.sex]
+type = "category"
+categories = ["F", "M"]
+nullable = true
+other = "other"
+
+[attributes.fee]
+type = "binned"
+cuts = [0, 0.1, 10]
+
+[attributes.emergency]
+type = "boolean"
+
+[attributes.admitted]
+type = "date"
+start = 2024-01-01
+end = 2024-12-31
+by = "quarter"
+
+[analysts.ann]
+share = "1/3"
+expects = ["SELECT sex, COUNT(*) FROM visits GROUP BY sex", "SELECT AVG(age) FROM visits"]
+
+[analysts.ben]
+share = 0.5
+
+[mechanism]
+seed = "marginals(1)"
+seed_fraction = 0.25
+query_budget = "1/80"
+buy_seed_rows = true
+
+[scheduler]
+name = "round-robin"
+idle_after = 90
+"""
+
+SMALL = """
+[dataset]
+source = "people.csv"
+[budget]
+epsilon = 1
+error_threshold = 50
+[attributes.age]
+type = "integer"
+low = 0
+high = 9
+[analysts.ann]
+share = "1/2"
+[analysts.ben]
+share = "1/4"
+"""
+
+
+def test_a_whole_file_is_read(tmp_path):
+    file = tmp_path / "visits.toml"
+    file.write_text(WHOLE)
+    config = read_config(file)
+    assert (config.name, config.source) == ("visits", tmp_path / "visits.csv")
+    assert config.privacy_unit == "person"
+    assert config.error_threshold == 500
+    assert (config.budget.currency, config.budget.epsilon) == ("zcdp", Fraction(3, 10))
+    assert config.domain.attributes == (
+        Integer("age", 0, 19, bins={"grown": [0, 18]}),
+        Category("sex", ["F", "M"], nullable=True, other="other"),
+        Binned("fee", [0, 0.1, 10]),
+        Boolean("emergency"),
+        Date("admitted", dt.date(2024, 1, 1), dt.date(2024, 12, 31), by="quarter"),
+    )
+    assert config.shares == {"ann": config.budget.total / 3, "ben": config.budget.total / 2}
+    mechanism = Rehearsal(config.collective).mechanism
+    assert isinstance(mechanism, CacheReconstruct)
+    assert mechanism.curator.neighbours == "replace-one"
+    assert mechanism.seed.name == "marginals(1)"
+    assert mechanism.seed_fraction == Fraction(1, 4)
+    assert mechanism.query_budget == config.budget.total / 80
+    assert mechanism.buy_seed_rows
+    scheduler = config.scheduler()
+    assert isinstance(scheduler, RoundRobin)
+    assert not scheduler.strict
+
+
+def test_what_a_file_leaves_out_has_a_default():
+    config = parse_config(SMALL)
+    assert (config.name, config.budget.currency, config.neighbours) == (
+        "people",
+        "pure",
+        "add-remove",
+    )
+    assert config.error_threshold == 50
+    mechanism = Rehearsal(config.collective).mechanism
+    assert isinstance(mechanism, CacheReconstruct)
+    assert mechanism.seed.name == "identity"
+    assert mechanism.query_budget == Fraction(1, 100)
+    assert isinstance(config.scheduler(), InOrder)
+
+
+def test_numbers_are_exact_however_they_are_written():
+    for text in ("0.1", '"0.1"', '"1/10"'):
+        config = parse_config(SMALL.replace("epsilon = 1", f"epsilon = {text}"))
+        assert config.budget.total == Fraction(1, 10)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [
+        ('name = "laplace"\nquery_budget = "1/10"', Laplace),
+        ('name = "laplace"\nindependent = true', Independent),
+        ('name = "multiplicative-weights"\nupdates = 5\nthreshold = 9', PrivateMultiplicativeWeights),
+        ('seed = "optimized"', CacheReconstruct),
+        ('seed = "h2"\nanswers = "as-printed"', CacheReconstruct),
+    ],
+)
+def test_every_mechanism_can_be_configured(section, kind):
+    config = parse_config(f"{SMALL}\n[mechanism]\n{section}\n")
+    assert isinstance(Rehearsal(config.collective).mechanism, kind)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind"),
+    [
+        ('name = "none"', InOrder),
+        ('name = "round-robin"', RoundRobin),
+        ('name = "weighted-round-robin"', WeightedRoundRobin),
+        ('name = "weighted-round-robin"\nturns = { ann = 3, ben = 2 }', WeightedRoundRobin),
+        ('name = "randomized"', Randomized),
+        ('name = "randomized"\nprobabilities = { ann = 0.7, ben = "3/10" }', Randomized),
+    ],
+)
+def test_every_scheduler_can_be_configured(section, kind):
+    assert type(parse_config(f"{SMALL}\n[scheduler]\n{section}\n").scheduler()) is kind
+
+
+def test_expected_questions_are_compiled_and_usual_ones_stand_in_for_them():
+    config = parse_config(WHOLE)
+    workloads = config.workloads()
+    assert [len(block) for block in workloads["ann"]] == [4, 1, 1]
+    assert [len(block) for block in workloads["ben"]][:5] == [20, 4, 2, 2, 4]
+    assert len(workloads["ben"]) == 5 + 10
+
+
+MISTAKES = [
+    ("epsilon = 1", "epsilon = ", "not TOML", "quotes"),
+    ("epsilon = 1\n", "", "budget.epsilon is missing", "number"),
+    ("epsilon = 1", "epsilon = true", "budget.epsilon must be a number", ""),
+    ("epsilon = 1", "epsilon = 0", "budget.epsilon must be greater than 0", ""),
+    ("epsilon = 1", "epsilon = nan", "budget.epsilon must be a number of ordinary size", "0.1"),
+    ("epsilon = 1", "epsilom = 1", "budget.epsilon is missing", ""),
+    ("epsilon = 1", "epsilon = 1\ndelta = 2", "budget: delta must be below 1", ""),
+    ("error_threshold = 50", 'error_threshold = "1%"', "percentage, and nothing says of what", "popul"),
+    ("error_threshold = 50", "error_threshold = -3", "error_threshold must be greater than 0", ""),
+    ("error_threshold = 50", "error_threshold = 50\nalpha = 3", "budget.alpha means nothing", "Known"),
+    ('source = "people.csv"', "", "dataset.source is missing", "text"),
+    ('source = "people.csv"', "source = 5", "dataset.source must be a text", ""),
+    ('source = "people.csv"', 'source = "a"\nneighbors = "x"', "dataset.neighbors", "neighbours"),
+    ('source = "people.csv"', 'source = "a"\nneighbours = "x"', "dataset.neighbours cannot", "add-rem"),
+    ('type = "integer"', 'type = "int"', "attributes.age.type cannot be 'int'", "integer"),
+    ('type = "integer"\n', "", "attributes.age.type is missing", ""),
+    ("high = 9", "high = -1", "attributes.age: ", ""),
+    ("high = 9", "high = 9\nhihg = 3", "attributes.age.hihg means nothing", "high"),
+    ('share = "1/2"', 'share = "4/5"', "shares sum to 21/20", "at the most"),
+    ('share = "1/2"\n', "", "analysts.ann.share is missing", ""),
+    ('share = "1/2"', 'share = "half"', "analysts.ann.share must be a number", ""),
+    ("[budget]", "[budgets]", "budget.epsilon is missing", ""),
+    ("[analysts.ann]", "[analyst.ann]", "analyst means nothing here", "analysts"),
+    ("[attributes.age]", "[attributes]\n[attribute.age]", "no attributes", "attributes.age"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "message", "hint"), MISTAKES)
+def test_every_mistake_names_its_key_and_says_how_to_mend_it(right, wrong, message, hint):
+    assert right in SMALL
+    with pytest.raises(ConfigError) as caught:
+        parse_config(SMALL.replace(right, wrong, 1))
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ('[mechanism]\nname = "magic"', "mechanism.name cannot be 'magic'"),
+        ('[mechanism]\nseed = "oak"', "mechanism.seed cannot be 'oak'"),
+        ('[mechanism]\nseed = "marginals(7)"', "mechanism.seed: "),
+        ('[mechanism]\nanswers = "raw"', "mechanism.answers cannot be 'raw'"),
+        ('[mechanism]\nname = "laplace"\nseed = "h2"', "mechanism.seed means nothing here"),
+        ('[mechanism]\nname = "multiplicative-weights"\nupdates = "many"', "mechanism.updates must be"),
+        ('[scheduler]\nname = "lottery"', "scheduler.name cannot be 'lottery'"),
+        ('[scheduler]\nname = "randomized"\nidle_after = 3', "scheduler: "),
+        ('[scheduler]\nname = "randomized"\nprobabilities = { ann = 0.5, ben = 0.6 }', "sum to 1.1"),
+        ('[scheduler]\nname = "weighted-round-robin"\nturns = { ann = 1 }', "scheduler: "),
+        ("scheduler = 3", "scheduler must be a table"),
+    ],
+)
+def test_settings_of_mechanism_and_scheduler_are_checked(section, message):
+    text = f"{section}\n{SMALL}" if section.startswith("scheduler") else f"{SMALL}\n{section}\n"
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text)
+    assert message in str(caught.value)
+
+
+def test_a_question_that_cannot_be_answered_is_told_with_its_place():
+    asked = '"SELECT COUNT(*) FROM people WHERE agee < 5"'
+    config = parse_config(SMALL.replace('share = "1/2"', f'share = "1/2"\nexpects = [{asked}]'))
+    with pytest.raises(ConfigError) as caught:
+        config.workloads()
+    assert "analysts.ann.expects[0]" in caught.value.message
+    assert caught.value.where is not None
+    assert caught.value.hint == "Did you mean age?"
+
+
+def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="There is no file"):
+        read_config(tmp_path / "none.toml")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        read_config(tmp_path / "bytes.toml")

@@ -1,0 +1,271 @@
+"""The certificate against the naive oracle, its report, and the process that keeps it up."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from hypothesis import given
+
+from sharewell import Budget, Domain, Integer, LinearQuery
+from sharewell.errors import SharewellError, SharingError
+from sharewell.mechanism import seed
+from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanism.independent import Independent
+from sharewell.mechanism.laplace import Laplace
+from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.sharing.certificate import Certificate, expected_desiderata
+from sharewell.sharing.collective import Collective
+from sharewell.sharing.desiderata import ratio
+from sharewell.sharing.follower import Follower
+from sharewell.sharing.promises import MEANINGS, promises
+from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.sharing.stream import Ask, Join, Leave
+from tests.sharing.streams import Stream, streams
+from tests.sharing.test_monotonicity import BOB_FIRST
+
+LINE = Domain([Integer("age", 0, 15)])
+RANGES = [LinearQuery.of(LINE, age=range(low, low + 5)) for low in range(11)]
+SHARES = {"ann": Fraction(1, 4), "bob": Fraction(1, 4)}
+SCR = partial(CacheReconstruct, seed=seed.identity(LINE), seed_fraction="1/2", query_budget="1/20")
+PMW = partial(PrivateMultiplicativeWeights, threshold=50, updates=4, population=100)
+COLLECTIVE = Collective(LINE, Budget.pure("1"), SHARES, SCR)
+HAPPENED = [
+    Ask("ann", RANGES[0]),
+    Ask("bob", RANGES[0]),
+    Ask("bob", RANGES[3]),
+    Join("cem", Fraction(1, 4)),
+    Ask("cem", RANGES[3]),
+    Ask("ann", RANGES[3], pay=False),
+    Leave("bob", donate=True),
+    Ask("ann", RANGES[7]),
+]
+
+
+def expected_counts(stream: Stream, analyst: str, present, threshold: float) -> int:
+    """How many of an analyst's answers the oracle says are within a threshold, with those present."""
+    variances = stream.simulate(present).variances
+    return sum(
+        math.sqrt(variance) <= threshold * max(map(abs, row))
+        for at, found in variances.items()
+        if stream.events[at].analyst == analyst
+        for row, variance in zip(filter(any, stream.events[at].rows), found, strict=True)
+    )
+
+
+@given(streams())
+def test_every_figure_is_that_of_the_naive_oracle(stream):
+    threshold = 7.123  # hardly ever the error of any answer
+    certificate = Certificate(stream.collective(), error_threshold=threshold)
+    for entry in stream.entries.values():
+        certificate.record(entry)
+    everybody = stream.analysts
+    for standing in certificate.report().standings:
+        analyst = standing.analyst
+        empty_rows = sum(
+            not any(row)
+            for at, entry in stream.entries.items()
+            if isinstance(entry, Ask) and entry.analyst == analyst
+            for row in stream.events[at].rows
+        )
+
+        def count(present, analyst=analyst, empty_rows=empty_rows):
+            return expected_counts(stream, analyst, present, threshold) + empty_rows
+
+        assert standing.here == count(everybody)
+        assert standing.alone == count([analyst])
+        for other, found in standing.without.items():
+            assert found == count([name for name in everybody if name != other])
+        assert set(standing.without) == set(everybody) - {analyst}
+        assert standing.worse_answers == 0
+
+
+@given(streams())
+def test_nobody_is_ever_worse_off_and_the_certificate_says_so(stream):
+    report = expected_desiderata(stream.collective(), stream.entries.values(), error_threshold=7.123)
+    assert report.holds
+    assert report.worst_ratio <= 1
+    assert report.worst_interference <= 1
+
+
+def test_the_certificate_catches_the_printed_algorithm():
+    for answers, worse in (("estimate", 0), ("as-printed", 1)):
+        certificate = Certificate(BOB_FIRST.collective(answers), error_threshold=10.0)
+        for entry in BOB_FIRST.entries.values():
+            certificate.record(entry)
+        report = certificate.report()
+        assert report.of("ann").worse_answers == worse
+        assert report.holds is not bool(worse)
+
+
+def test_laplace_is_seen_to_let_the_busy_take_from_the_others():
+    make = partial(Laplace, query_budget="1/20")
+    collective = Collective(LINE, Budget.pure("1/2"), SHARES, make)
+    report = expected_desiderata(
+        collective, [Ask("ann", RANGES[0])] * 10 + [Ask("bob", RANGES[0])] * 5, error_threshold=100.0
+    )
+    assert report.of("bob").here == 0
+    assert report.of("bob").alone == 5
+    assert report.worst_ratio == math.inf
+    assert not report.holds
+    assert report.to_json()["worst_ratio"] is None
+
+
+def test_any_utility_can_be_certified():
+    def precision(outcomes):
+        return sum(1 / outcome.error**2 for outcome in outcomes)
+
+    report = expected_desiderata(COLLECTIVE, HAPPENED, error_threshold=20.0, utility=precision)
+    assert report.holds
+    assert 0 < report.of("bob").alone < report.of("bob").here
+
+
+def test_a_report_is_plain_data_too():
+    report = expected_desiderata(COLLECTIVE, HAPPENED, error_threshold=20.0)
+    plain = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert [row["analyst"] for row in plain["analysts"]] == ["ann", "bob", "cem"]
+    assert plain["entries"] == len(HAPPENED)
+    ann = report.of("ann")
+    assert ann.answers == 3
+    assert ann.ratio == ratio(ann.alone, ann.here)
+    with pytest.raises(SharingError, match="zoe"):
+        report.of("zoe")
+
+
+def test_what_cannot_happen_changes_nothing():
+    certificate = Certificate(COLLECTIVE, error_threshold=20.0)
+    certificate.record(HAPPENED[0])
+    before = certificate.report()
+    for wrong in (Ask("zoe", RANGES[0]), Join("cem", Fraction(3)), Join("ann", Fraction(1, 8))):
+        with pytest.raises(SharewellError):
+            certificate.record(wrong)
+    assert certificate.report() == before
+
+
+def test_where_errors_are_secret_there_are_promises_and_no_figures():
+    certificate = Certificate(Collective(LINE, Budget.pure("1"), SHARES, PMW), error_threshold=20.0)
+    certificate.record(Ask("ann", RANGES[0]))
+    report = certificate.report()
+    assert report.standings == ()
+    assert not report.exact
+    assert not report.holds
+    assert {promise.status for promise in report.promises} == {"not promised"}
+
+
+# Promises
+
+
+def made(make):
+    return Collective(LINE, Budget.pure("1"), SHARES, make).open(COLLECTIVE.empty)
+
+
+def statuses(make, scheduler=None):
+    return {promise.desideratum: promise.status for promise in promises(made(make), scheduler)}
+
+
+SCHEDULERS = [None, InOrder(SHARES), RoundRobin(SHARES), Randomized(list(SHARES))]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_what_is_proven_of_sharing_by_estimates_is_proven_under_every_scheduler(scheduler):
+    assert set(statuses(SCR, scheduler).values()) == {"proven"}
+    assert set(statuses(partial(Independent, make=PMW), scheduler).values()) == {"proven"}
+    printed = partial(SCR, answers="as-printed")
+    assert set(statuses(printed, scheduler).values()) == {"not promised"}
+
+
+@pytest.mark.parametrize("make", [PMW, partial(Laplace, query_budget="1/20")])
+def test_turns_promise_the_sharing_incentive_of_a_pot_under_conditions(make):
+    assert set(statuses(make).values()) == {"not promised"}
+    for scheduler in (
+        RoundRobin(SHARES),
+        WeightedRoundRobin({"ann": 2, "bob": 1}),
+        Randomized(list(SHARES)),
+    ):
+        assert statuses(make, scheduler) == {
+            "sharing incentive": "under conditions",
+            "analyst monotonicity": "not promised",
+            "non-interference": "not promised",
+        }
+
+
+def test_passing_over_the_silent_is_told_as_a_weaker_promise():
+    strict, lax = (promises(made(PMW), RoundRobin(SHARES, idle_after=after))[0] for after in (None, 5))
+    assert set(strict.assumptions) < set(lax.assumptions)
+
+
+def test_every_promise_says_what_it_means_and_where_its_page_is():
+    for promise in promises(made(SCR), RoundRobin(SHARES)):
+        assert promise.meaning == MEANINGS[promise.desideratum]
+        assert promise.assumptions
+        assert os.path.exists(os.path.join("docs", promise.page))
+
+
+# The follower
+
+
+def test_a_follower_says_what_the_certificate_would():
+    certificate = Certificate(COLLECTIVE, error_threshold=20.0, scheduler=RoundRobin(SHARES))
+    with Follower(COLLECTIVE, error_threshold=20.0, scheduler=RoundRobin(SHARES)) as follower:
+        for entry in HAPPENED:
+            certificate.record(entry)
+            follower.record(entry)
+        assert follower.wait() == certificate.report()
+        assert follower.behind == 0
+
+
+def test_a_follower_says_when_it_could_not_follow_and_when_it_is_gone():
+    with Follower(COLLECTIVE, error_threshold=20.0) as follower:
+        follower.record(Ask("zoe", RANGES[0]))
+        with pytest.raises(SharingError, match="could not follow"):
+            follower.wait()
+        follower._process.kill()
+        follower._process.join()
+        with pytest.raises(SharingError, match="has ended"):
+            follower.report()
+
+
+LEADER = """
+from tests.sharing.test_certificate import COLLECTIVE
+from sharewell.sharing.follower import Follower
+if __name__ == "__main__":
+    follower = Follower(COLLECTIVE, error_threshold=20.0)
+    follower.report()
+    print(follower._process.pid, flush=True)
+    input()
+"""
+
+
+def test_a_follower_ends_with_the_process_that_it_follows_even_when_that_is_killed(tmp_path):
+    script = tmp_path / "leader.py"
+    script.write_text(LEADER)
+    leader = subprocess.Popen(
+        [sys.executable, script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert leader.stdout is not None
+    follower = int(leader.stdout.readline())
+    leader.send_signal(signal.SIGKILL)
+    leader.communicate()
+    for _ in range(200):
+        if not os.path.exists(f"/proc/{follower}") or "Z" in _state(follower):
+            return
+        time.sleep(0.05)
+    pytest.fail("the follower is still there")
+
+
+def _state(process: int) -> str:
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+            return stat.read().split(") ")[-1][0]
+    except OSError:
+        return "Z"
