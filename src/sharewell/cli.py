@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import sharewell
+from sharewell.errors import SharewellError
+
+
+class SaysWhy(TyperGroup):
+    """Commands whose refusals are a sentence on stderr and exit code 2, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except SharewellError as refused:
+            typer.echo(f"{refused}", err=True)
+            raise typer.Exit(2) from None
+
 
 app = typer.Typer(
+    cls=SaysWhy,
     help="Several analysts, one sensitive table, one privacy budget, and nobody worse off for sharing.",
     no_args_is_help=True,
     add_completion=True,
@@ -39,6 +55,57 @@ def demo(
     from sharewell.demo import play
 
     play(pause=seconds)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def plan(
+    config: Annotated[str, typer.Argument(help="A sharewell.toml.")],
+    top: Annotated[int, typer.Option(help="How many settings to show.", min=1)] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Compare seeds and prices for what the analysts will ask, before anything is spent."""
+    from sharewell.config.report import show_plan
+
+    show_plan(config, top, as_json)
+
+
+theory = typer.Typer(help="What can be promised to several analysts at once.", no_args_is_help=True)
+app.add_typer(theory, name="theory")
+
+
+@theory.command("coupons")
+def theory_coupons(
+    analysts: Annotated[int, typer.Option(help="How many analysts there are.")],
+    quota: Annotated[str, typer.Option(help="Turns that everybody wants, or each: 50 or 50,20,20.")],
+    probabilities: Annotated[
+        str | None, typer.Option(help="How likely each is drawn: 0.5,0.25,0.25. Alike if left out.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Also show what so many draws give.")] = None,
+    probability: Annotated[
+        float | None, typer.Option(help="Also find the fewest draws that meet all quotas so likely.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how many random turns it takes until every analyst has had their quota."""
+    from sharewell.sharing.theory.report import show_coupons
+
+    show_coupons(analysts, quota, probabilities, steps, probability, as_json)
+
+
+@theory.command("limit")
+def theory_limit(
+    alpha: Annotated[float, typer.Option(help="How far off an answer may be, in counts.")],
+    epsilon: Annotated[str, typer.Option(help="The whole budget, such as 1 or 0.1.")],
+    analysts: Annotated[int, typer.Option(help="How many analysts share it equally.")],
+    as_json: AsJson = False,
+) -> None:
+    """Say how many hard queries can be answered, alone and together."""
+    from sharewell.sharing.theory.report import show_limit
+
+    show_limit(alpha, epsilon, analysts, as_json)
 
 
 def main() -> None:
