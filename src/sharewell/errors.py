@@ -12,12 +12,16 @@
     │       ├── UnknownName    sql.unknown-name        no such table, column or value
     │       └── CutsThroughBin sql.cuts-through-bin    a condition falls inside a bin
     ├── SourceError            source.unreadable       the rows cannot be read as declared
-    ├── ConfigError            config.invalid          a setting is missing, unknown or contradicts another
-    ├── SharingError           sharing.invalid         a collective, scheduler or formula cannot be as asked
-    └── PrivacyError           privacy.invalid         the kernel was asked for something unsound
-        ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
-        ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
-        └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
+    ├── ConfigError            config.invalid          a setting is missing, or means nothing
+    ├── SharingError           sharing.invalid         a collective cannot be as asked
+    ├── PrivacyError           privacy.invalid         the kernel was asked for something unsound
+    │   ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
+    │   ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
+    │   └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
+    └── LedgerError            ledger.invalid          what was given is no ledger, or no event for one
+        ├── LedgerInUse        ledger.in-use           somebody else writes to the ledger
+        ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written just now
+        └── LedgerCorrupt      ledger.corrupt          what is stored is not what was written
 
 A message says what is wrong, a hint says what to do instead, and a place says where. All three
 depend on public things alone: none may carry a count, nor anything computed from one.
@@ -146,3 +150,33 @@ class Exhausted(PrivacyError):
     """A sparse vector has given all the positive answers that it was paid for."""
 
     code = "privacy.exhausted"
+
+
+class LedgerError(SharewellError):
+    """What was given is no ledger, or cannot be stored in one."""
+
+    code = "ledger.invalid"
+
+
+class LedgerInUse(LedgerError):
+    """Somebody else writes to the ledger, and two writers would spend its budget twice."""
+
+    code = "ledger.in-use"
+
+
+class LedgerUnavailable(LedgerError):
+    """The store cannot be read or written just now; it may work again later.
+
+    Nothing of the batch was stored. Only where `uncertain` is true is that not known yet: the
+    connection broke during a commit and could not be made again to look. The ledger finds out before
+    it stores anything else.
+    """
+
+    code = "ledger.unavailable"
+    uncertain = False
+
+
+class LedgerCorrupt(LedgerError):
+    """What the store holds is not what was written to it."""
+
+    code = "ledger.corrupt"

@@ -10,11 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Block, Domain, Integer, LinearQuery
-from sharewell.errors import OverBudget, PrivacyError, SharewellError, UnknownPayer
+from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, SharewellError, UnknownPayer
 from sharewell.lab.noise import SeededNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
-from sharewell.privacy.ledger import Armed, Charged, Exceeded, Granted, MemoryLedger, Opened, Released
+from sharewell.privacy.ledger import (
+    Armed,
+    Charged,
+    Done,
+    Exceeded,
+    Granted,
+    MemoryLedger,
+    Opened,
+    Released,
+)
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from tests.privacy.tables import LINE, curator, table
@@ -171,21 +180,26 @@ def test_unknown_payers_have_their_own_error():
         curator().left("eve")
 
 
+DISK_FULL = OSError("disk full")
+
+
 class WatchfulLedger(MemoryLedger):
     """A ledger that may fail, and that notes whether the data had been read when it was called."""
 
-    def __init__(self, fail_on: type | None = None) -> None:
+    def __init__(self, fail_on: type | None = None, failure: Exception = DISK_FULL) -> None:
         super().__init__()
         self.fail_on = fail_on
+        self.failure = failure
         self.read_before_charge: list[bool] = []
         self.block = WatchedBlock(LINE, HISTOGRAM)
 
-    def append(self, event):
-        if isinstance(event, Charged):
-            self.read_before_charge.append(self.block.was_read)
-        if self.fail_on and isinstance(event, self.fail_on):
-            raise OSError("disk full")
-        return super().append(event)
+    def append_many(self, events):
+        for event in events:
+            if isinstance(event, Charged):
+                self.read_before_charge.append(self.block.was_read)
+            if self.fail_on and isinstance(event, self.fail_on):
+                raise self.failure
+        return super().append_many(events)
 
 
 class WatchedBlock(Block):
@@ -223,6 +237,71 @@ def test_a_ledger_that_cannot_store_the_release_lets_nothing_out_and_refunds_not
     with pytest.raises(OSError, match="disk full"):
         kernel.measure(ledger.block, "0.1", "ann")
     assert kernel.spent("ann") == Fraction(1, 10)
+
+
+def test_what_the_ledger_is_certain_not_to_have_stored_is_not_charged():
+    ledger = WatchfulLedger(fail_on=Charged, failure=LedgerUnavailable("There is no room."))
+    kernel = curator(ledger=ledger)
+    with pytest.raises(LedgerUnavailable):
+        kernel.measure(ledger.block, "0.1", "ann")
+    assert not ledger.block.was_read
+    assert kernel.spent("ann") == 0
+    ledger.failure.uncertain = True
+    with pytest.raises(LedgerUnavailable):
+        kernel.measure(ledger.block, "0.1", "ann")
+    assert kernel.spent("ann") == Fraction(1, 10), "it may have been stored after all"
+
+
+def test_several_orders_are_charged_in_one_breath_before_any_data_is_read():
+    ledger = WatchfulLedger()
+    kernel = curator(ledger=ledger)
+    orders = [kernel.order(ledger.block, "0.1", "ann"), kernel.order(TOTAL, "0.2", "bob")]
+    assert (kernel.spent("ann"), kernel.spent("bob")) == (Fraction(1, 10), Fraction(1, 5))
+    assert len(list(ledger.events())) == 3, "an order is not a charge"
+    first, second = kernel.fill(orders, before=[Done("cem")])
+    assert ledger.read_before_charge == [False, False]
+    kinds = [type(event) for event in ledger.events()]
+    assert kinds[3:] == [Done, Charged, Charged, Released, Released]
+    assert [first.charge, second.charge] == [4, 5]
+    assert [m.values.tolist() for m in kernel.history(Block.from_json)] == [
+        first.values.tolist(),
+        second.values.tolist(),
+    ]
+
+
+def test_an_order_is_filled_once_or_given_up_once():
+    kernel = curator()
+    filled, given_up = kernel.order(TOTAL, "0.1", "ann"), kernel.order(TOTAL, "0.1", "ann")
+    kernel.fill([filled])
+    kernel.cancel(given_up)
+    assert kernel.spent("ann") == Fraction(1, 10)
+    for order in (filled, given_up):
+        with pytest.raises(PrivacyError, match="filled once"):
+            kernel.fill([order])
+        with pytest.raises(PrivacyError, match="filled once"):
+            kernel.cancel(order)
+
+
+def test_what_was_set_aside_cannot_be_spent_by_another_order():
+    kernel = curator()
+    kernel.order(TOTAL, kernel.left("ann"), "ann")
+    with pytest.raises(OverBudget):
+        kernel.order(TOTAL, "0.01", "ann")
+
+
+def test_a_report_may_add_events_and_must_keep_what_was_released():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+
+    def with_answers(found):
+        return [Done("ann"), found[0].released, Done("bob")]
+
+    kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=with_answers)
+    assert [type(event) for event in list(ledger.events())[-3:]] == [Done, Released, Done]
+    for lossy in (lambda found: [], lambda found: [Released(found[0].charge, (7,))]):
+        with pytest.raises(PrivacyError, match="stored as it is"):
+            kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=lossy)
+    assert kernel.spent("ann") == Fraction(3, 10), "charged is charged"
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.integers(1, 9)), max_size=30))
@@ -412,9 +491,9 @@ def test_shares_beyond_the_total_leave_the_ledger_untouched():
 
 def test_a_grant_that_the_ledger_may_have_stored_counts_as_given():
     class Forgetful(MemoryLedger):
-        def append(self, event):
-            number = super().append(event)
-            if isinstance(event, Granted) and event.payer == "cem":
+        def append_many(self, events):
+            number = super().append_many(events)
+            if isinstance(events[0], Granted) and events[0].payer == "cem":
                 raise OSError("the connection broke after the commit")
             return number
 
@@ -448,3 +527,26 @@ def test_a_query_too_heavy_for_64_bits_is_refused_before_the_charge():
     assert kernel.spent("ann") == 0
     heaviest = Block(LINE, [LinearQuery.all(LINE) * 2**31])
     assert kernel.measure(heaviest, "0.1", "ann").values.tolist() == [2**53]
+
+
+def test_what_was_charged_and_never_released_is_measured_once_after_a_crash():
+    ledger = WatchfulLedger(fail_on=Released)
+    with pytest.raises(OSError, match="disk full"):
+        curator(ledger=ledger).measure(TOTAL, "0.1", "ann")
+    ledger.fail_on = None
+    again = curator(ledger=ledger)
+    [found] = again.complete(Block.from_json)
+    assert again.spent("ann") == Fraction(1, 10), "it was charged before"
+    assert found.charge == 3
+    assert again.complete(Block.from_json) == [], "and is released once"
+    assert [m.values.tolist() for m in again.history(Block.from_json)] == [found.values.tolist()]
+
+
+def test_a_view_completes_only_what_is_its_own():
+    ledger = WatchfulLedger(fail_on=Released)
+    with pytest.raises(OSError, match="disk full"):
+        curator(ledger=ledger).measure(TOTAL, "0.1", "ann")
+    ledger.fail_on = None
+    again = curator(ledger=ledger)
+    assert again.alone("bob").complete(Block.from_json) == []
+    assert len(again.alone("ann").complete(Block.from_json)) == 1

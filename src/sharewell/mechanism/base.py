@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sharewell.errors import OverBudget, QueryError, UnknownPayer
 from sharewell.mechanism.strategy import Strategy
 from sharewell.privacy.budget import Amount
-from sharewell.privacy.curator import Curator, Measurement
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.measurement import Measurement, Order
 from sharewell.query.block import Block, Measurable, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -66,6 +67,20 @@ class Preview:
     free: Offer | None
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A question on its way: its rows that are not empty, their places in it, and what to buy for it."""
+
+    block: ParallelBlock
+    places: tuple[int, ...]
+    count: int
+    analyst: str
+    pay: bool
+    #: What the analyst had left when asking.
+    left: Fraction
+    order: Order | None
+
+
 class Mechanism(ABC):
     """Answers the questions of the analysts who hold a share at a curator.
 
@@ -76,9 +91,12 @@ class Mechanism(ABC):
     name: str
     #: Whether the standard errors of all answers depend on public things alone.
     errors_are_public: bool = False
+    #: Whether what is bought for a question is known before any data is touched for it.
+    plans_ahead: bool = True
 
     def __init__(self, curator: Curator) -> None:
         self.curator = curator
+        curator.complete(decode)
 
     @property
     def domain(self) -> Domain:
@@ -115,19 +133,43 @@ class Mechanism(ABC):
         self, question: Question, analyst: str, *, pay: bool = True
     ) -> Answer | tuple[Answer, ...]:
         """The answer to a query, or to every query of a block; with `pay=False` it never spends."""
+        prepared = self.prepare(question, analyst, pay=pay)
+        bought = self.curator.fill([prepared.order])[0] if prepared.order else None
+        found = self.finish(prepared, bought)
+        return found[0] if isinstance(question, LinearQuery) else found
+
+    def prepare(self, question: Question, analyst: str, *, pay: bool = True) -> Prepared:
+        """Decide what to buy for an answer, and set its cost aside: nothing is charged yet.
+
+        Several questions may be prepared one after the other and their orders filled together, as long
+        as they are finished in the same order.
+        """
         block, places = self._understand(question, analyst)
-        found = self._answer(block, analyst, pay) if places else []
-        if isinstance(question, LinearQuery):
-            return found[0]
+        count = 1 if isinstance(question, LinearQuery) else len(question)
+        left = self.curator.left(analyst)
+        order = self._order(block, analyst, pay) if places else None
+        return Prepared(block, tuple(places), count, analyst, pay, left, order)
+
+    def finish(self, prepared: Prepared, bought: Measurement | None) -> tuple[Answer, ...]:
+        """The answers to a prepared question, with what was bought for it."""
+        found = self._answer(prepared, bought) if prepared.places else []
         nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
-        by_place = dict(zip(places, found, strict=True))
-        return tuple(by_place.get(place, nothing) for place in range(len(question)))
+        by_place = dict(zip(prepared.places, found, strict=True))
+        return tuple(by_place.get(place, nothing) for place in range(prepared.count))
+
+    def forget(self, prepared: Prepared) -> None:
+        """Give up a prepared question; nothing was charged for it."""
+        if prepared.order and not prepared.order.closed:
+            self.curator.cancel(prepared.order)
 
     @abstractmethod
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview: ...
 
     @abstractmethod
-    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]: ...
+    def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None: ...
+
+    @abstractmethod
+    def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]: ...
 
     def join(self, analyst: str, share: Amount) -> None:
         """Take in a new analyst, with a share of what nobody holds."""

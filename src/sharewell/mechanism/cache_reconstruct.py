@@ -14,6 +14,7 @@ from sharewell.mechanism.base import (
     Answer,
     Mechanism,
     Offer,
+    Prepared,
     Preview,
     Source,
     decode,
@@ -23,7 +24,8 @@ from sharewell.mechanism.base import (
 from sharewell.mechanism.reconstruction import Reconstruction
 from sharewell.mechanism.strategy import Strategy
 from sharewell.privacy.budget import Amount, amount
-from sharewell.privacy.curator import Curator, Measurement
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.measurement import Measurement, Order
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
 
@@ -76,6 +78,8 @@ class CacheReconstruct(Mechanism):
         self.answers = answers
         self.buy_seed_rows = buy_seed_rows
         self._cache: dict[str, Cached] = {}
+        #: Rows that were ordered and not bought yet: nobody else need pay for them.
+        self._ordered: set[str] = set()
         self._known = Reconstruction(seed)
         self._seeded = False
         self._donors: set[str] = set()
@@ -122,31 +126,47 @@ class CacheReconstruct(Mechanism):
         rows = list(measured.block)  # type: ignore[call-overload]
         self._known.observe(rows, measured.values, measured.variances)
         payer = next(iter(measured.bill))
+        self._ordered.difference_update(row.key for row in rows)
         for row, value, variance in zip(rows, measured.values, measured.variances, strict=True):
             self._cache[row.key] = Cached(float(value), float(variance), payer)
 
-    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
+    def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None:
+        """Whatever nobody has measured or ordered yet, while the analyst can pay for it."""
+        if not pay or self.curator.left(analyst) < self.query_budget:
+            return None
         rows = primitives(block)
-        has_budget = pay and self.curator.left(analyst) >= self.query_budget
-        known = [self._recall(row) for row in rows]
-        fresh = [at for at, cached in enumerate(known) if cached is None]
-        bought = None
-        if has_budget and fresh:
-            bought = self.curator.measure(rows.take(fresh), self.query_budget, analyst)
+        fresh = [
+            at for at, row in enumerate(rows) if not self._recall(row) and row.key not in self._ordered
+        ]
+        if not fresh:
+            return None
+        order = self.curator.order(rows.take(fresh), self.query_budget, analyst)
+        self._ordered.update(rows[at].key for at in fresh)
+        return order
+
+    def forget(self, prepared: Prepared) -> None:
+        """Give up a prepared question, so that its rows can be ordered again."""
+        if prepared.order:
+            self._ordered.difference_update(row.key for row in prepared.order.block)  # type: ignore[attr-defined]
+        super().forget(prepared)
+
+    def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
+        block, rows = prepared.block, primitives(prepared.block)
+        measured: set[str] = set()
+        if bought:
             self._learn(bought)
-            for at in fresh:
-                known[at] = self._recall(rows[at])
-        if self.answers == "as-printed" and has_budget:
+            measured = {row.key for row in bought.block}  # type: ignore[attr-defined]
+        known = [self._recall(row) for row in rows]
+        if self.answers == "as-printed" and prepared.pay and prepared.left >= self.query_budget:
             values = [cached.value for cached in known if cached]
             variances = [cached.variance for cached in known if cached]
         else:
             values, variances = (part.tolist() for part in self._known.estimate(rows))
-        measured = set(fresh) if bought else set()
         answers = []
         for at, (query, cached) in enumerate(zip(block, known, strict=True)):
             source: Source = "cached" if cached else "reconstructed"
             payer = cached.payer if cached else None
-            if at in measured:
+            if rows[at].key in measured:
                 found = self._shown(query, values[at], variances[at], "measured", bought, payer)
             else:
                 found = self._shown(query, values[at], variances[at], source, None, payer)

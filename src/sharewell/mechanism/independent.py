@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sharewell.mechanism.base import Answer, Mechanism, Preview
+from sharewell.mechanism.base import Answer, Mechanism, Prepared, Preview
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.measurement import Measurement, Order
 from sharewell.query.block import ParallelBlock
 
 
@@ -22,6 +23,7 @@ class Independent(Mechanism):
         self._alone = {analyst: make(curator.alone(analyst)) for analyst in curator.payers}
         inside = next(iter(self._alone.values()), None)
         self.errors_are_public = all(own.errors_are_public for own in self._alone.values())
+        self.plans_ahead = all(own.plans_ahead for own in self._alone.values())
         self.name = f"Independent {inside.name if inside else ''}".strip()
 
     def join(self, analyst: str, share: Amount) -> None:
@@ -37,5 +39,12 @@ class Independent(Mechanism):
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
         return self._alone[analyst]._preview(block, analyst)
 
-    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
-        return self._alone[analyst]._answer(block, analyst, pay)
+    def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None:
+        return self._alone[analyst]._order(block, analyst, pay)
+
+    def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
+        return self._alone[prepared.analyst]._answer(prepared, bought)
+
+    def forget(self, prepared: Prepared) -> None:
+        """Give up a prepared question."""
+        self._alone[prepared.analyst].forget(prepared)

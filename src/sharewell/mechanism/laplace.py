@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from sharewell.errors import OverBudget, QueryError
-from sharewell.mechanism.base import Answer, Mechanism, Offer, Preview, Source, errors_of, primitives
+from sharewell.mechanism.base import (
+    Answer,
+    Mechanism,
+    Offer,
+    Prepared,
+    Preview,
+    Source,
+    errors_of,
+    primitives,
+)
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.measurement import Measurement, Order
 from sharewell.query.block import ParallelBlock
 
 
@@ -34,15 +44,18 @@ class Laplace(Mechanism):
         sources: list[Source] = ["measured"] * len(block)
         return Preview(Offer(self.query_budget, errors_of(variances, block), tuple(sources)), None)
 
-    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
+    def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None:
         if not pay:
             raise QueryError(
                 "Nothing is kept here that could be answered from for free.", hint="Pay for it."
             )
-        found = self.curator.measure(primitives(block), self.query_budget, self._pot(self.query_budget))
+        return self.curator.order(primitives(block), self.query_budget, self._pot(self.query_budget))
+
+    def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
+        if bought is None:
+            raise QueryError("An answer needs what was bought for it.")
+        values, variances = bought.values.tolist(), bought.variances.tolist()
         return [
-            self._shown(query, value, variance, "measured", found, analyst)
-            for query, value, variance in zip(
-                block, found.values.tolist(), found.variances.tolist(), strict=True
-            )
+            self._shown(query, value, variance, "measured", bought, prepared.analyst)
+            for query, value, variance in zip(prepared.block, values, variances, strict=True)
         ]

@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from numpy.typing import ArrayLike
 
 from sharewell.errors import PrivacyError, QueryError
-from sharewell.mechanism.base import Answer, Mechanism, Offer, Preview, Source, decode
+from sharewell.mechanism.base import Answer, Mechanism, Offer, Prepared, Preview, Source, decode
 from sharewell.mechanism.synthetic import SyntheticTable
 from sharewell.privacy.budget import Amount, amount
-from sharewell.privacy.curator import Curator, Measurement
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.measurement import Measurement
 from sharewell.privacy.sparse_vector import SparseVector
 from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.linear import LinearQuery
@@ -65,6 +66,7 @@ class PrivateMultiplicativeWeights(Mechanism):
     """
 
     name = "Private Multiplicative Weights"
+    plans_ahead = False
 
     def __init__(
         self,
@@ -140,8 +142,11 @@ class PrivateMultiplicativeWeights(Mechanism):
             f"{self.name} cannot take in analysts later.", hint="Name them all at the start."
         )
 
-    def _answer(self, block: ParallelBlock, analyst: str, pay: bool) -> list[Answer]:
-        return [self._answer_one(query, analyst, pay) for query in block]
+    def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> None:
+        """Nothing: what is bought is up to the tests."""
+
+    def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
+        return [self._answer_one(query, prepared.analyst, prepared.pay) for query in prepared.block]
 
     def _answer_one(self, query: LinearQuery, analyst: str, pay: bool) -> Answer:
         row = query.primitive

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from threading import RLock
 from types import MappingProxyType
 from typing import Any
 
-from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
+from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import Charged, Granted, Ledger, Left, Opened
+from sharewell.privacy.ledger import Charged, Event, Granted, Ledger, Left, Opened
 
 #: Who pays: one name, or what each of several pays.
 Payer = str | Mapping[str, Fraction]
@@ -19,8 +19,8 @@ Payer = str | Mapping[str, Fraction]
 class Accounts:
     """The shares of one budget, in step with a ledger.
 
-    In memory a share is taken and an amount is spent *before* the ledger is told. Should the ledger
-    fail, whether it stored the event is not known, so the amount stays taken: a failure can waste
+    In memory a share is taken and an amount is set aside *before* the ledger is told. Should the
+    ledger fail, and be not certain that it stored nothing, the amount stays taken: a failure can waste
     budget and never hides a spend.
 
     Privacy: no charge passes its payer's share, and no shares pass the total, from any thread.
@@ -137,8 +137,8 @@ class Accounts:
             raise PrivacyError("What the payers pay together is not the cost.")
         return MappingProxyType(bill)
 
-    def charge(self, bill: Mapping[str, Fraction], purpose: Mapping[str, Any]) -> int:
-        """Charge a bill for good, and return its event's number when the ledger has stored it."""
+    def reserve(self, bill: Mapping[str, Fraction]) -> None:
+        """Set a bill aside: from now on nobody else can spend it."""
         with self._lock:
             for payer, cost in bill.items():
                 self.require(payer)
@@ -149,8 +149,28 @@ class Accounts:
                     )
             for payer, cost in bill.items():
                 self._spent[payer] += cost
+
+    def free(self, bill: Mapping[str, Fraction]) -> None:
+        """Give up a reservation that was never charged: nothing was stored and no data was touched."""
+        with self._lock:
+            for payer, cost in bill.items():
+                self._spent[payer] -= cost
+
+    def charge(self, charges: Sequence[Charged], *, after: Sequence[Event] = ()) -> list[int]:
+        """Charge what was reserved for good: the charges' numbers, when the ledger has stored them.
+
+        `after` are events that are stored before them in the same breath. Where the ledger is certain
+        to have stored nothing, the reservations are given up.
+        """
         # Outside the lock, so that a durable ledger may store many charges at once.
-        return self._ledger.append(Charged(bill, purpose))
+        try:
+            first = self._ledger.append_many([*after, *charges]) + len(after)
+        except LedgerUnavailable as failure:
+            if not failure.uncertain:
+                for charged in charges:
+                    self.free(charged.bill)
+            raise
+        return list(range(first, first + len(charges)))
 
     def _check_names(self, payers: Any) -> None:
         for payer in payers:

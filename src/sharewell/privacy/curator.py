@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -16,7 +15,17 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError, UnknownPayer
 from sharewell.privacy.accounts import Accounts, Payer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import Armed, Charged, Exceeded, Ledger, MemoryLedger, Opened, Released
+from sharewell.privacy.ledger import (
+    Armed,
+    Charged,
+    Event,
+    Exceeded,
+    Ledger,
+    MemoryLedger,
+    Opened,
+    Released,
+)
+from sharewell.privacy.measurement import Measurement, Order
 from sharewell.privacy.noise import (
     ExactNoise,
     Noise,
@@ -34,19 +43,8 @@ from sharewell.query.linear import LinearQuery
 Decode = Callable[[Domain, Mapping[str, Any]], Measurable]
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """A block's noisy values, public from now on, and the exact variance of each.
-
-    `charge` is the number of its event in the ledger.
-    """
-
-    block: Measurable
-    values: NDArray[np.int64]
-    variances: NDArray[np.float64]
-    cost: Fraction
-    bill: Mapping[str, Fraction]
-    charge: int
+#: Says which events to store for what was measured.
+Report = Callable[[Sequence[Measurement]], Sequence[Event]]
 
 
 class Curator:
@@ -153,6 +151,13 @@ class Curator:
 
         Privacy: costs `cost`. Trusts the block's sensitivity, which is computed from public weights.
         """
+        return self.fill([self.order(block, cost, payer)])[0]
+
+    def order(self, block: Measurable | LinearQuery, cost: Amount, payer: Payer) -> Order:
+        """Check that something can be measured, and set its cost aside; `fill` charges and measures.
+
+        Privacy: costs nothing yet, and touches no data.
+        """
         if isinstance(block, LinearQuery):
             block = Block(block.domain, [block])
         if not hasattr(block, "l1_sensitivity"):
@@ -166,12 +171,49 @@ class Curator:
             raise PrivacyError("There is nothing to measure: the block has no rows.")
         scales = self.scales(block, exact)
         purpose = {"measure": block.to_json(), "scales": [scale.hex() for scale in scales.tolist()]}
-        charge = self._accounts.charge(bill, purpose)
-        values = self._draw(scales)
-        values += block.answers(self._data.counts)
+        self._accounts.reserve(bill)
+        return Order(block, scales, exact, Charged(bill, purpose))
+
+    def cancel(self, order: Order) -> None:
+        """Give up an order that was not filled: nothing was charged for it."""
+        self._open(order)
+        order.closed = True
+        self._accounts.free(order.charged.bill)
+
+    def fill(
+        self, orders: Sequence[Order], *, before: Sequence[Event] = (), report: Report | None = None
+    ) -> list[Measurement]:
+        """Charge several orders in one breath, and when that is stored, measure them all.
+
+        `before` are events to store ahead of the charges. `report` is given the measurements and says
+        which events to store for them: it puts others beside the `Released` ones, which it must keep.
+        What was measured is returned when all of that is stored, and not before.
+
+        Privacy: costs what the orders cost. Each is charged once, and filled once.
+        """
+        for order in orders:
+            self._open(order)
+            order.closed = True
+        numbers = self._accounts.charge([order.charged for order in orders], after=before)
+        found = [self._draw_for(order, number) for order, number in zip(orders, numbers, strict=True)]
+        released = [measurement.released for measurement in found]
+        events = released if report is None else list(report(found))
+        if [event for event in events if isinstance(event, Released)] != released:
+            raise PrivacyError("What was released must be stored as it is, in order.")
+        self._ledger.append_many(events)
+        return found
+
+    def _open(self, order: Order) -> None:
+        if order.closed:
+            raise PrivacyError("An order is filled once.", hint="Place a new one.")
+
+    def _draw_for(self, order: Order, charge: int) -> Measurement:
+        """Noisy values for what was charged: the only line of a measurement that reads the data."""
+        values = self._draw(order.scales)
+        values += order.block.answers(self._data.counts)
         values.flags.writeable = False
-        self._ledger.append(Released(charge, tuple(values.tolist())))
-        return Measurement(block, values, self._variances(scales), exact, bill, charge)
+        variances = self._variances(order.scales)
+        return Measurement(order.block, values, variances, order.cost, order.charged.bill, charge)
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
         """Fresh noise of these scales, drawn together for all rows that have the same one."""
@@ -184,23 +226,53 @@ class Curator:
             noise[rows] = draw(scale, int(rows.sum()))
         return noise
 
+    def complete(self, decode: Decode) -> list[Measurement]:
+        """Measure what was charged before a crash and never released, so that it is not lost.
+
+        Privacy: costs nothing more. Values leave the kernel only when they are stored, and those of
+        these charges never were; so each charge is still used for one release.
+        """
+        open_charges = self._measurements_charged()
+        for event in self._ledger.events():
+            if isinstance(event, Released):
+                open_charges.pop(event.charge, None)
+        orders = {
+            number: Order(
+                decode(self.domain, charged.purpose["measure"]),
+                _scales(charged),
+                sum(charged.bill.values(), Fraction(0)),
+                charged,
+                closed=True,
+            )
+            for number, charged in open_charges.items()
+        }
+        found = [self._draw_for(order, number) for number, order in orders.items()]
+        if found:
+            self._ledger.append_many([measurement.released for measurement in found])
+        return found
+
     def history(self, decode: Decode) -> Iterator[Measurement]:
         """Every measurement that the ledger holds, in order, as it was released.
 
         A view sees what its own payer paid for alone.
         """
-        charges: dict[int, Charged] = {}
-        for number, event in enumerate(self._ledger.events()):
-            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event):
-                charges[number] = event
-            elif isinstance(event, Released) and event.charge in charges:
+        charges = self._measurements_charged()
+        for event in self._ledger.events():
+            if isinstance(event, Released) and event.charge in charges:
                 charged = charges[event.charge]
                 block = decode(self.domain, charged.purpose["measure"])
-                scales = np.array([float.fromhex(scale) for scale in charged.purpose["scales"]])
                 values = np.array(event.values, dtype=np.int64)
                 cost = sum(charged.bill.values(), Fraction(0))
-                variances = self._variances(scales)
+                variances = self._variances(_scales(charged))
                 yield Measurement(block, values, variances, cost, charged.bill, event.charge)
+
+    def _measurements_charged(self) -> dict[int, Charged]:
+        """Every charge for a measurement that this view sees, by its number."""
+        return {
+            number: event
+            for number, event in enumerate(self._ledger.events())
+            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event)
+        }
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1
@@ -212,7 +284,8 @@ class Curator:
         exact = amount(epsilon, "epsilon")
         plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
-        charge = self._accounts.charge(bill, {"sparse_vector": plan.to_json()})
+        self._accounts.reserve(bill)
+        [charge] = self._accounts.charge([Charged(bill, {"sparse_vector": plan.to_json()})])
         armed = Armed(charge, plan.arm(self._noise))
         self._ledger.append(armed)
         return self._armed(plan, armed, positives)
@@ -256,6 +329,11 @@ class Curator:
 
     def __repr__(self) -> str:
         return f"Curator({self.domain.size:,} cells, {self.budget.currency}, {self._accounts})"
+
+
+def _scales(charged: Charged) -> NDArray[np.float64]:
+    """The scales that a charge was made for."""
+    return np.array([float.fromhex(scale) for scale in charged.purpose["scales"]])
 
 
 def _per_value(array: NDArray[Any], of_value: Callable[[Any], float]) -> NDArray[np.float64]:

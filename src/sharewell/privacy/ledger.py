@@ -8,7 +8,7 @@ and its meaning never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
@@ -86,7 +86,89 @@ class Left:
     payer: str
 
 
-Event = Opened | Granted | Charged | Released | Armed | Exceeded | Left
+@dataclass(frozen=True)
+class Configured:
+    """From here on the service runs with these settings: mechanism, scheduler, error threshold.
+
+    They are what a verifier needs, beside the events, to compute every answer again.
+    """
+
+    version: ClassVar[int] = 1
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An analyst asked something; the number of this event is the question's.
+
+    `key` is the analyst's own name for the request: asked again with it, they get the same answer.
+    `question` is plain data. With `pay` false the question must not be charged for.
+    """
+
+    version: ClassVar[int] = 1
+    key: str
+    analyst: str
+    question: Mapping[str, Any]
+    pay: bool
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The question with that number got these answers, as plain data; stored before they are given."""
+
+    version: ClassVar[int] = 1
+    asked: int
+    answers: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The question with that number could not be answered; asked again, it is refused alike."""
+
+    version: ClassVar[int] = 1
+    asked: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The scheduler gave a turn to an analyst, and took the question with that number.
+
+    An idle step took none. Where nobody in particular was drawn, the analyst is None.
+    """
+
+    version: ClassVar[int] = 1
+    analyst: str | None
+    asked: int | None
+
+
+@dataclass(frozen=True)
+class Done:
+    """An analyst has no more questions for now: the scheduler waits for them no longer."""
+
+    version: ClassVar[int] = 1
+    analyst: str
+
+
+Event = (
+    Opened
+    | Granted
+    | Charged
+    | Released
+    | Armed
+    | Exceeded
+    | Left
+    | Configured
+    | Asked
+    | Answered
+    | Refused
+    | Turn
+    | Done
+)
+
+#: Events that nobody is ever shown.
+SECRET = (Armed,)
 
 
 class Ledger(Protocol):
@@ -98,6 +180,9 @@ class Ledger(Protocol):
 
     def append(self, event: Event) -> int:
         """Store an event for good and give its number, counted from 0; safe from many threads."""
+
+    def append_many(self, events: Sequence[Event]) -> int:
+        """Store several events in a row, all or none of them, and give the first one's number."""
 
     def events(self) -> Iterator[Event]:
         """Every event so far, in order."""
@@ -112,10 +197,27 @@ class MemoryLedger:
 
     def append(self, event: Event) -> int:
         """Store an event and give its number."""
+        return self.append_many((event,))
+
+    def append_many(self, events: Sequence[Event]) -> int:
+        """Store several events in a row and give the first one's number."""
         with self._lock:
-            self._events.append(event)
-            return len(self._events) - 1
+            self._events.extend(events)
+            return len(self._events) - len(events)
 
     def events(self) -> Iterator[Event]:
         """Every event so far, in order."""
         return iter(tuple(self._events))
+
+
+def public_events(ledger: Ledger) -> Iterator[tuple[int, Event]]:
+    """Every event that may be shown, with its number: what is secret leaves a gap.
+
+    >>> ledger = MemoryLedger()
+    >>> first = ledger.append_many([Armed(0, noisy_threshold=17), Left("ann")])
+    >>> list(public_events(ledger))
+    [(1, Left(payer='ann'))]
+    """
+    for number, event in enumerate(ledger.events()):
+        if not isinstance(event, SECRET):
+            yield number, event

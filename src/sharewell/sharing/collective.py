@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -145,8 +145,11 @@ class _Forgetful:
         self._count = 0
 
     def append(self, event: Event) -> int:
-        self._count += 1
-        return self._count - 1
+        return self.append_many((event,))
+
+    def append_many(self, events: Sequence[Event]) -> int:
+        self._count += len(events)
+        return self._count - len(events)
 
     def events(self) -> Iterator[Event]:
         return iter(())

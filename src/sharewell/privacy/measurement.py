@@ -1,0 +1,44 @@
+"""Measurements: what was ordered of the kernel, and what came out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.privacy.ledger import Charged, Released
+from sharewell.query.block import Measurable
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A block's noisy values, public from now on, and the exact variance of each.
+
+    `charge` is the number of its event in the ledger.
+    """
+
+    block: Measurable
+    values: NDArray[np.int64]
+    variances: NDArray[np.float64]
+    cost: Fraction
+    bill: Mapping[str, Fraction]
+    charge: int
+
+    @property
+    def released(self) -> Released:
+        """The event that says so."""
+        return Released(self.charge, tuple(self.values.tolist()))
+
+
+@dataclass(eq=False)
+class Order:
+    """Something that can be measured, checked, with its cost set aside: to be filled once."""
+
+    block: Measurable
+    scales: NDArray[np.float64]
+    cost: Fraction
+    charged: Charged
+    closed: bool = False

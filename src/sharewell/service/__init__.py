@@ -1,0 +1,1 @@
+"""The service: one request from end to end, and the ledger that outlives it."""

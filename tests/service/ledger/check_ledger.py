@@ -1,0 +1,333 @@
+"""What every ledger must do: `CHECKS` for all of them, `DURABLE` for those that outlive the process.
+
+A ledger's own test gives a `Kind`, which opens one at a place; see `test_ledgers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery
+from sharewell.errors import LedgerError, LedgerInUse, LedgerUnavailable
+from sharewell.lab.noise import SeededNoise
+from sharewell.mechanism.base import decode as block_of
+from sharewell.privacy.ledger import Armed, Done, Ledger, public_events
+from sharewell.service.ledger import DurableLedger, Head, verify_chain
+from sharewell.service.ledger.chain import Row
+from sharewell.service.ledger.store import Store
+from tests.service.ledger.events import SAMPLES, numbered
+
+THREADS = 16
+DOMAIN = Domain([Integer("age", 0, 5)])
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to open a ledger at one place, again and again; `where` is what `verify_chain` is told."""
+
+    open: Callable[..., Any]
+    reopen: Callable[[Any], Any]
+    where: str = ""
+    name: str = "default"
+    #: The same place as a store of a class, whose methods a test may wrap.
+    store: type[Store] | None = None
+    #: The rows as they are stored, read without any code of ours.
+    rows: Callable[[], list[tuple[int, bytes, bytes]]] = list
+
+    def custom(self, store: type[Store], **options: Any) -> DurableLedger:
+        """The ledger over a store that was made for a test."""
+        names = {} if self.name == "default" else {"name": self.name}
+        return DurableLedger(store(self.where, **names), **options)  # type: ignore[call-arg]
+
+    def findings(self, **options: Any) -> list[Any]:
+        return verify_chain(self.where, name=self.name, **options)
+
+
+def numbers_count_from_zero_and_events_stay_in_order(kind: Kind) -> None:
+    ledger = kind.open()
+    assert list(ledger.events()) == []
+    assert [ledger.append(event) for event in SAMPLES] == list(range(len(SAMPLES)))
+    assert list(ledger.events()) == list(SAMPLES)
+    ledger = kind.reopen(ledger)
+    assert list(ledger.events()) == list(SAMPLES)
+    assert ledger.append(Done("ann")) == len(SAMPLES)
+
+
+def several_events_are_stored_in_a_row(kind: Kind) -> None:
+    ledger = kind.open()
+    assert ledger.append_many([]) == 0
+    assert ledger.append_many(SAMPLES) == 0
+    assert ledger.append_many([]) == len(SAMPLES)
+    assert ledger.append_many([numbered(0), numbered(1)]) == len(SAMPLES)
+    assert list(kind.reopen(ledger).events()) == [*SAMPLES, numbered(0), numbered(1)]
+
+
+def events_are_those_that_were_there_when_asked_for(kind: Kind) -> None:
+    ledger = kind.open()
+    ledger.append(numbered(0))
+    so_far = ledger.events()
+    ledger.append(numbered(1))
+    assert list(so_far) == [numbered(0)]
+
+
+def what_is_secret_is_shown_to_nobody(kind: Kind) -> None:
+    ledger = kind.open()
+    ledger.append_many(SAMPLES)
+    shown = list(public_events(ledger))
+    assert shown == [(n, event) for n, event in enumerate(SAMPLES) if not isinstance(event, Armed)]
+    assert len(shown) == len(SAMPLES) - 1
+    assert "314159" not in repr(shown) + repr(list(ledger.events()))
+
+
+def many_threads_get_numbers_of_their_own(kind: Kind) -> None:
+    ledger = kind.open()
+    together = threading.Barrier(THREADS)
+
+    def work(thread: int) -> list[tuple[int, str]]:
+        together.wait()
+        found = []
+        for i in range(12):
+            names = [f"{thread} {i} {part}" for part in range(1 + i % 3)]
+            if len(names) == 1:
+                found.append((ledger.append(Done(names[0])), names[0]))
+            else:
+                first = ledger.append_many([Done(name) for name in names])
+                found += [(first + part, name) for part, name in enumerate(names)]
+        assert found == sorted(found), "what one thread stores stays in its order"
+        return found
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        promised = dict(pair for pairs in pool.map(work, range(THREADS)) for pair in pairs)
+    events = list(kind.reopen(ledger).events())
+    assert len(events) == THREADS * 24
+    assert promised == {n: event.analyst for n, event in enumerate(events)}
+
+
+def a_curator_takes_up_where_it_left_off(kind: Kind) -> None:
+    def curator(ledger: Ledger) -> Curator:
+        data = DataVector(DOMAIN, np.arange(6))
+        shares = {"ann": "1/2", "bob": "1/3"}
+        return Curator(data, Budget.pure("1"), shares, ledger=ledger, noise=SeededNoise(5))
+
+    ledger = kind.open()
+    before = curator(ledger)
+    measured = before.measure(LinearQuery.of(DOMAIN, age=[1, 2]), "1/7", "ann")
+    before.sparse_vector(epsilon="1/8", threshold=9, positives=2, payer="bob")
+    after = curator(kind.reopen(ledger))
+    assert after.left("ann") == Fraction(1, 2) - Fraction(1, 7)
+    assert after.left("bob") == Fraction(1, 3) - Fraction(1, 8)
+    (again,) = after.history(block_of)
+    assert (again.block, again.charge, again.bill) == (measured.block, measured.charge, measured.bill)
+    assert again.values.tolist() == measured.values.tolist()
+    assert len(after.sparse_vectors()) == 1
+
+
+CHECKS = [
+    numbers_count_from_zero_and_events_stay_in_order,
+    several_events_are_stored_in_a_row,
+    events_are_those_that_were_there_when_asked_for,
+    what_is_secret_is_shown_to_nobody,
+    many_threads_get_numbers_of_their_own,
+    a_curator_takes_up_where_it_left_off,
+]
+
+
+def a_second_writer_is_refused_and_told_who_the_first_is(kind: Kind) -> None:
+    first = kind.open()
+    first.append(numbered(0))
+    for _ in range(2):
+        with pytest.raises(LedgerInUse, match=f"process {os.getpid()} on ") as caught:
+            kind.open()
+        assert "read_only" in caught.value.hint
+    assert first.append(numbered(1)) == 1
+    assert list(kind.reopen(first).events()) == [numbered(0), numbered(1)]
+
+
+def a_second_writer_may_wait_for_the_first_to_end(kind: Kind) -> None:
+    first = kind.open()
+    first.append(numbered(0))
+    with pytest.raises(LedgerInUse):
+        kind.open(wait=0.1)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(kind.open, wait=30)
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.2)
+        first.close()
+        assert second.result(timeout=30).append(numbered(1)) == 1
+        second.result().close()
+
+
+def a_reader_reads_beside_the_writer_and_changes_nothing(kind: Kind) -> None:
+    writer = kind.open()
+    writer.append(numbered(0))
+    with kind.open(read_only=True) as reader:
+        assert list(reader.events()) == [numbered(0)]
+        writer.append(numbered(1))
+        assert list(reader.events()) == [numbered(0), numbered(1)]
+        assert reader.head == writer.head
+        with pytest.raises(LedgerError, match="opened for reading"):
+            reader.append(numbered(2))
+    assert writer.append(numbered(2)) == 2
+
+
+def there_is_nothing_to_read_where_nothing_was_written(kind: Kind) -> None:
+    with pytest.raises(LedgerError) as caught:
+        kind.open(read_only=True)
+    assert caught.value.hint
+    assert list(kind.open().events()) == []
+
+
+def a_ledger_that_was_closed_says_so(kind: Kind) -> None:
+    ledger = kind.open()
+    ledger.append(numbered(0))
+    ledger.close()
+    with pytest.raises(LedgerUnavailable, match="closed"):
+        ledger.append(numbered(1))
+    assert list(kind.open().events()) == [numbered(0)]
+
+
+def an_event_that_cannot_be_stored_takes_none_with_it(kind: Kind) -> None:
+    ledger = kind.open()
+    with pytest.raises(LedgerError, match="plain data"):
+        ledger.append_many([numbered(0), Done(5)])  # type: ignore[arg-type]
+    assert ledger.append(numbered(1)) == 0
+    assert list(kind.reopen(ledger).events()) == [numbered(1)]
+
+
+def events_can_be_read_from_a_number_on(kind: Kind) -> None:
+    ledger = kind.open()
+    ledger.append_many(SAMPLES)
+    for start in range(len(SAMPLES) + 2):
+        assert list(ledger.events(start)) == list(SAMPLES[start:])
+
+
+def those_who_come_during_a_commit_share_the_next(kind: Kind) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    batches = []
+
+    class Slow(kind.store):  # type: ignore[name-defined,misc]
+        def write(self, rows, old, new, at):
+            begun.set()
+            assert go_on.wait(30)
+            batches.append(len(rows))
+            return super().write(rows, old, new, at)
+
+    with kind.custom(Slow) as ledger, ThreadPoolExecutor(THREADS) as pool:
+        first = pool.submit(ledger.append, numbered(0))
+        assert begun.wait(30)
+        others = [pool.submit(ledger.append, numbered(i)) for i in range(1, THREADS)]
+        while len(ledger._waiting) < THREADS - 1:
+            threading.Event().wait(0.001)
+        assert not any(future.done() for future in [first, *others]), "nothing is durable yet"
+        go_on.set()
+        assert first.result(30) == 0
+        assert sorted(future.result(30) for future in others) == list(range(1, THREADS))
+        assert batches == [1, THREADS - 1]
+
+
+def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
+    for stored in (False, True):
+        begun, go_on = threading.Event(), threading.Event()
+
+        class Interrupted(kind.store):  # type: ignore[name-defined,misc]
+            calls = 0
+
+            def write(self, rows, old, new, at, stored=stored, begun=begun, go_on=go_on):
+                self.calls += 1
+                if self.calls > 2:
+                    return super().write(rows, old, new, at)
+                begun.set()
+                assert go_on.wait(30)
+                if self.calls == 1:
+                    return super().write(rows, old, new, at)
+                if stored:
+                    super().write(rows, old, new, at)
+                raise KeyboardInterrupt
+
+        with kind.custom(Interrupted) as ledger, ThreadPoolExecutor(3) as pool:
+            before = ledger.head.count
+            first = pool.submit(ledger.append, numbered(0))
+            assert begun.wait(30)
+            others = [pool.submit(ledger.append, numbered(i)) for i in (1, 2)]
+            while len(ledger._waiting) < 2:
+                threading.Event().wait(0.001)
+            go_on.set()
+            assert first.result(30) == before
+            errors = [future.exception(30) for future in others]
+            assert {type(error) for error in errors} == {KeyboardInterrupt, LedgerUnavailable}
+            assert [e.uncertain for e in errors if isinstance(e, LedgerUnavailable)] == [True]
+            assert ledger.append(numbered(3)) == before + (3 if stored else 1)
+            ours = list(ledger.events(before))
+            assert (ours[0], ours[-1], len(ours)) == (numbered(0), numbered(3), 4 if stored else 2)
+    assert kind.findings() == []
+
+
+def a_clock_that_jumps_back_changes_nothing(kind: Kind) -> None:
+    times = iter([2e9, 1e9, 0.0, -1e9, 1e300, 5.0])
+    with kind.open(clock=lambda: next(times)) as ledger:
+        assert [ledger.append(numbered(i)) for i in range(6)] == list(range(6))
+    assert list(kind.open().events()) == [numbered(i) for i in range(6)]
+    assert kind.findings() == []
+
+
+def the_stored_hashes_are_those_of_the_definition(kind: Kind) -> None:
+    ledger = kind.open()
+    ledger.append_many(SAMPLES)
+    hashed = bytes(32)
+    rows = kind.rows()
+    assert [number for number, _, _ in rows] == list(range(len(SAMPLES)))
+    for number, body, stored in rows:
+        hashed = sha256(hashed + number.to_bytes(8, "big") + body).digest()
+        assert stored == hashed
+    assert str(ledger.head) == f"{len(SAMPLES)}:{hashed.hex()}"
+
+
+def an_untouched_ledger_verifies_whoever_writes_meanwhile(kind: Kind) -> None:
+    ledger = kind.open()
+    heads = [ledger.head]
+    assert kind.findings(expected_head=heads[0]) == []
+    for i in range(5):
+        ledger.append_many([numbered(i)] * (i + 1))
+        heads.append(ledger.head)
+        assert all(kind.findings(expected_head=head) == [] for head in heads)
+        assert kind.findings(expected_head=str(ledger.head)) == []
+
+
+def a_store_moves_no_head_but_the_one_that_is_named(kind: Kind) -> None:
+    with kind.open() as ledger:
+        ledger.append_many([numbered(0), numbered(1)])
+        now = ledger.head
+        store = ledger._store
+        for stale in (Head(), Head(1, now.hash), Head(2, bytes(32)), Head(3, now.hash)):
+            row = Row(7, b"{}", bytes(32))
+            assert not store.write([row], stale, Head(8, row.hash), 0.0)
+            assert store.head() == now
+        assert ledger.append(numbered(2)) == 2
+    assert kind.findings() == []
+
+
+DURABLE = [
+    a_store_moves_no_head_but_the_one_that_is_named,
+    a_second_writer_is_refused_and_told_who_the_first_is,
+    a_second_writer_may_wait_for_the_first_to_end,
+    a_reader_reads_beside_the_writer_and_changes_nothing,
+    there_is_nothing_to_read_where_nothing_was_written,
+    a_ledger_that_was_closed_says_so,
+    an_event_that_cannot_be_stored_takes_none_with_it,
+    events_can_be_read_from_a_number_on,
+    those_who_come_during_a_commit_share_the_next,
+    an_interrupt_during_a_commit_leaves_nobody_waiting,
+    a_clock_that_jumps_back_changes_nothing,
+    the_stored_hashes_are_those_of_the_definition,
+    an_untouched_ledger_verifies_whoever_writes_meanwhile,
+]

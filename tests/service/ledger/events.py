@@ -1,0 +1,76 @@
+"""Events of every kind, for tests: a few of each, and any that Hypothesis can think of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from types import MappingProxyType
+
+from hypothesis import strategies as st
+
+from sharewell.privacy.ledger import (
+    Answered,
+    Armed,
+    Asked,
+    Charged,
+    Configured,
+    Done,
+    Event,
+    Exceeded,
+    Granted,
+    Left,
+    Opened,
+    Refused,
+    Released,
+    Turn,
+)
+
+SAMPLES: tuple[Event, ...] = (
+    Opened("pure", Fraction(1), Fraction(0), Fraction(1), "add-remove", "5f2a"),
+    Configured({"mechanism": "cache-reconstruct", "scheduler": None, "error_threshold": 0.01}),
+    Granted("ann", Fraction(1, 3)),
+    Asked("key 1", "ann", {"sql": "SELECT COUNT(*) FROM people"}, pay=True),
+    Turn("ann", 3),
+    Turn(None, None),
+    Charged(MappingProxyType({"ann": Fraction(1, 10)}), {"measure": {"queries": [[0, 1]]}}),
+    Released(6, (0, -5, 2**70)),
+    Armed(6, noisy_threshold=-314159),
+    Exceeded(6, {"scale": "1/2"}, -7),
+    Answered(3, ({"value": 0.0, "interval": [-1.5, 1.5]}, {"value": -0.0})),
+    Refused(3, "privacy.over-budget", "ann has 0 left, and this costs 0.1."),
+    Done("ann"),
+    Left("ann"),
+)
+
+#: Any text that Python can hold, with zeros, signs and halves of pairs, which databases do not like.
+texts = st.text(st.characters(), max_size=8)
+numbers = st.integers(0, 2**62)
+amounts = st.fractions()
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+mappings = st.dictionaries(texts, plain, max_size=3)
+
+BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
+    Opened: st.builds(Opened, texts, amounts, amounts, amounts, texts, texts),
+    Granted: st.builds(Granted, texts, amounts),
+    Charged: st.builds(Charged, st.dictionaries(texts, amounts, max_size=3), mappings),
+    Released: st.builds(Released, numbers, st.lists(st.integers(), max_size=4).map(tuple)),
+    Armed: st.builds(Armed, numbers, st.integers()),
+    Exceeded: st.builds(Exceeded, numbers, mappings, st.integers()),
+    Left: st.builds(Left, texts),
+    Configured: st.builds(Configured, mappings),
+    Asked: st.builds(Asked, texts, texts, mappings, st.booleans()),
+    Answered: st.builds(Answered, numbers, st.lists(mappings, max_size=3).map(tuple)),
+    Refused: st.builds(Refused, numbers, texts, texts),
+    Turn: st.builds(Turn, st.none() | texts, st.none() | numbers),
+    Done: st.builds(Done, texts),
+}
+
+events = st.one_of(*BY_KIND.values())
+
+
+def numbered(number: int) -> Event:
+    """An event that says which it is."""
+    return Done(f"event {number}")
