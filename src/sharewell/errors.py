@@ -18,6 +18,9 @@
     │   ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
     │   ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
     │   └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
+    ├── RequestError           request.invalid         a request that cannot be taken as it is
+    │   └── KeyReused          request.key-reused      the same key for another question
+    ├── Closed                 service.closed          the service is closing, or has closed
     └── LedgerError            ledger.invalid          what was given is no ledger, or no event for one
         ├── LedgerInUse        ledger.in-use           somebody else writes to the ledger
         ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written just now
@@ -150,6 +153,24 @@ class Exhausted(PrivacyError):
     """A sparse vector has given all the positive answers that it was paid for."""
 
     code = "privacy.exhausted"
+
+
+class RequestError(SharewellError):
+    """A request cannot be taken as it is; nothing was spent."""
+
+    code = "request.invalid"
+
+
+class KeyReused(RequestError):
+    """A key that names one request was used for another."""
+
+    code = "request.key-reused"
+
+
+class Closed(SharewellError):
+    """The service is closing or has closed; what was charged is finished, nothing new is taken."""
+
+    code = "service.closed"
 
 
 class LedgerError(SharewellError):

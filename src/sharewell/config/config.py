@@ -41,6 +41,8 @@ class Config:
     """All that a `sharewell.toml` says."""
 
     path: Path
+    #: The file's own words.
+    text: str
     name: str
     source: Path
     domain: Domain

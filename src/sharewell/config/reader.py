@@ -52,7 +52,7 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         tables = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(error) from None
-    return _Reader(tables).config(path)
+    return _Reader(tables).config(path, text)
 
 
 def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigError:
@@ -86,7 +86,7 @@ class _Reader:
     def __init__(self, tables: dict[str, Any]) -> None:
         self._top = Section(tables, "")
 
-    def config(self, path: Path) -> Config:
+    def config(self, path: Path, text: str) -> Config:
         dataset = self._top.section("dataset")
         name = dataset.text("name", "people")
         domain = self._domain()
@@ -95,6 +95,7 @@ class _Reader:
         scheduler, options = self._scheduler()
         config = Config(
             path=path,
+            text=text,
             name=name,
             source=path.parent / dataset.text("source"),
             domain=domain,

@@ -133,14 +133,11 @@ class Refused:
 
 @dataclass(frozen=True)
 class Turn:
-    """The scheduler gave a turn to an analyst, and took the question with that number.
-
-    An idle step took none. Where nobody in particular was drawn, the analyst is None.
-    """
+    """The scheduler took the questions with those numbers, in that order, and stands like that now."""
 
     version: ClassVar[int] = 1
-    analyst: str | None
-    asked: int | None
+    asked: tuple[int, ...]
+    scheduler: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -187,6 +184,9 @@ class Ledger(Protocol):
     def events(self) -> Iterator[Event]:
         """Every event so far, in order."""
 
+    def __len__(self) -> int:
+        """How many events there are: the number of the next one, unless somebody else is quicker."""
+
 
 class MemoryLedger:
     """A ledger that lasts as long as the process: for tests, the lab and one-off studies."""
@@ -208,6 +208,9 @@ class MemoryLedger:
     def events(self) -> Iterator[Event]:
         """Every event so far, in order."""
         return iter(tuple(self._events))
+
+    def __len__(self) -> int:
+        return len(self._events)
 
 
 def public_events(ledger: Ledger) -> Iterator[tuple[int, Event]]:

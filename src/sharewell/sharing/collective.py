@@ -153,3 +153,6 @@ class _Forgetful:
 
     def events(self) -> Iterator[Event]:
         return iter(())
+
+    def __len__(self) -> int:
+        return self._count

@@ -29,8 +29,8 @@ SAMPLES: tuple[Event, ...] = (
     Configured({"mechanism": "cache-reconstruct", "scheduler": None, "error_threshold": 0.01}),
     Granted("ann", Fraction(1, 3)),
     Asked("key 1", "ann", {"sql": "SELECT COUNT(*) FROM people"}, pay=True),
-    Turn("ann", 3),
-    Turn(None, None),
+    Turn((3,), {"scheduler": "round-robin", "turn": 1}),
+    Turn((), {}),
     Charged(MappingProxyType({"ann": Fraction(1, 10)}), {"measure": {"queries": [[0, 1]]}}),
     Released(6, (0, -5, 2**70)),
     Armed(6, noisy_threshold=-314159),
@@ -64,7 +64,7 @@ BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
     Asked: st.builds(Asked, texts, texts, mappings, st.booleans()),
     Answered: st.builds(Answered, numbers, st.lists(mappings, max_size=3).map(tuple)),
     Refused: st.builds(Refused, numbers, texts, texts),
-    Turn: st.builds(Turn, st.none() | texts, st.none() | numbers),
+    Turn: st.builds(Turn, st.lists(numbers, max_size=3).map(tuple), mappings),
     Done: st.builds(Done, texts),
 }
 

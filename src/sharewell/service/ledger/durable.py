@@ -83,6 +83,9 @@ class DurableLedger(Ledger):
         """Every event so far from a number on, in order, each checked against the chain."""
         return self._replay(start, self.head.count)
 
+    def __len__(self) -> int:
+        return self.head.count
+
     def close(self) -> None:
         """Wait for the commit under way, and give the store up to the next writer."""
         with self._committing:

@@ -1,0 +1,238 @@
+"""The broker: one dataset, one collective, one scheduler, one mechanism, one curator."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from threading import Lock
+
+from sharewell.config.config import Config
+from sharewell.engine.data_vector import DataVector
+from sharewell.errors import Closed, KeyReused, PrivacyError, RequestError
+from sharewell.privacy.budget import Amount
+from sharewell.privacy.ledger import Done, Ledger
+from sharewell.privacy.noise import ExactNoise, Noise
+from sharewell.query.sql import compile_sql
+from sharewell.query.statement import Statement
+from sharewell.service.quote import Quote, quote
+from sharewell.service.result import Result
+from sharewell.service.served import Served, refused
+from sharewell.service.state import State
+from sharewell.service.ticket import Ticket, Tickets
+from sharewell.service.worker import Worker
+from sharewell.sharing.follower import Follower
+from sharewell.sharing.report import Report
+
+#: The longest idempotency key.
+LONGEST_KEY = 200
+
+
+@dataclass(frozen=True)
+class Status:
+    """How an analyst stands."""
+
+    analyst: str
+    share: Fraction
+    spent: Fraction
+    left: Fraction
+    asked: int
+    waiting: int
+
+
+class Broker:
+    """Carries every request from end to end; safe from many threads.
+
+    A question is stored before anything is done for it, a charge before the data is touched, and an
+    answer before it is given. Asked again with the same key, a question has the same answer. Two who
+    ask the same new question at the same moment pay for it once.
+
+    Privacy: everything released went through the curator, and its charge was stored before.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        ledger: Ledger,
+        *,
+        data: DataVector | None = None,
+        noise: Noise | None = None,
+        certificate: bool = True,
+        tick: float = 0.05,
+    ) -> None:
+        noise = ExactNoise() if noise is None else noise
+        if not noise.exact:
+            raise PrivacyError(
+                "A service draws exact noise only.", hint="Seeded noise is for studies on made-up data."
+            )
+        self.config = config
+        self._ledger = ledger
+        self._closing = False
+        self._closed = Lock()
+        self._tickets = Tickets()
+        self._follower: Follower | None = None
+        self._followed = 0
+        data = config.vector() if data is None else data
+        opened = partial(State.open, config, ledger, data, noise, self._tickets)
+        self._worker = Worker(ledger, self._tickets, opened, self._follow, tick)
+        if certificate:
+            self._follower = Follower(
+                self._state.collective,
+                error_threshold=config.error_threshold,
+                scheduler=self._state.scheduler,
+            )
+        self._follow(self._state, ())
+        self._worker.start()
+
+    # What analysts do
+
+    def quote(self, analyst: str, sql: str) -> Quote:
+        """What a question would cost and how far off its answers may be; spends nothing."""
+        statement = self._compile(sql)
+        with self._worker.thinking:
+            self._state.mechanism.require(analyst)
+            return quote(self._state.mechanism, statement, analyst)
+
+    def submit(self, analyst: str, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
+        """Hand in a question; with a key that was used before, the ticket of that time."""
+        key = uuid.uuid4().hex if key is None else key
+        if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
+            raise RequestError(f"A key is a text of 1 to {LONGEST_KEY} characters.")
+        ticket = self._tickets.find(analyst, key)
+        if ticket is None:
+            statement = self._compile(sql)
+            self._state.mechanism.require(analyst)
+            with self._closed:
+                self._refuse_when_closing()
+                new = Ticket(analyst, key, statement, pay)
+                ticket = self._tickets.add(new)
+                if ticket is new:
+                    self._worker.put(new)
+        if ticket.statement.text != sql or ticket.pay != pay:
+            raise KeyReused(
+                f"The key {key!r} belongs to another question.", hint="Use a new key for a new one."
+            )
+        return ticket
+
+    def ask(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        pay: bool = True,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Result:
+        """Ask, and wait for the answer."""
+        return self.submit(analyst, sql, pay=pay, key=key).result(timeout)
+
+    def done(self, analyst: str) -> None:
+        """Say that an analyst has no more questions for now, so that no rotation waits for them."""
+
+        def note(state: State) -> None:
+            state.mechanism.require(analyst)
+            self._ledger.append(Done(analyst))
+            state.scheduler.done(analyst)
+
+        self._run(note)
+
+    def status(self, analyst: str) -> Status:
+        """What an analyst was given, has spent and has left, and how many questions wait."""
+        curator = self._state.curator
+        amounts = curator.share(analyst), curator.spent(analyst), curator.left(analyst)
+        asked = self._tickets.of(analyst)
+        return Status(analyst, *amounts, len(asked), sum(not ticket.done for ticket in asked))
+
+    def tickets(self, analyst: str) -> list[Ticket]:
+        """An analyst's questions so far, in order."""
+        return self._tickets.of(analyst)
+
+    def position(self, ticket: Ticket) -> int:
+        """How many of the same analyst's questions come before one that waits."""
+        with self._worker.thinking:
+            if ticket.place is None or ticket.done:
+                return 0
+            return self._state.scheduler.position(ticket.place)
+
+    def certificate(self, *, up_to_date: bool = False) -> Report:
+        """How everybody fares here, alone and without each other."""
+        if self._follower is None:
+            raise RequestError("The certificate is switched off.", hint="Open the broker with it.")
+        return self._follower.wait() if up_to_date else self._follower.report()
+
+    # What curators do
+
+    @property
+    def analysts(self) -> tuple[str, ...]:
+        """Those who may ask."""
+        return self._state.mechanism.analysts
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Take in a new analyst, with a share of what nobody holds, in the budget's currency."""
+
+        def take_in(state: State) -> None:
+            state.mechanism.join(analyst, share)
+            state.scheduler.join(analyst)
+            state.joined(analyst)
+
+        self._run(take_in)
+
+    def leave(self, analyst: str, *, donate: bool = False) -> None:
+        """Let an analyst go; questions of theirs that still wait are refused."""
+
+        def let_go(state: State) -> None:
+            state.mechanism.leave(analyst, donate=donate)
+            withdrawn = [place.item for place in state.scheduler.leave(analyst)]
+            state.left(analyst, donate)
+            gone = RequestError(f"{analyst} has left.", hint="Questions that waited are not answered.")
+            if withdrawn:
+                self._ledger.append_many([refused(ticket, gone) for ticket in withdrawn])
+            for ticket in withdrawn:
+                ticket.refused(gone)
+
+        self._run(let_go)
+
+    def close(self) -> None:
+        """Finish what was handed in, and stop; the ledger stays open."""
+        with self._closed:
+            if self._closing:
+                return
+            self._closing = True
+        self._worker.close()
+        if self._follower:
+            self._follower.close()
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _state(self) -> State:
+        return self._worker.state
+
+    def _refuse_when_closing(self) -> None:
+        if self._closing:
+            raise Closed("The service is closing.", hint="Ask again later, with the same key.")
+
+    def _run(self, errand: Callable[[State], None]) -> None:
+        with self._closed:
+            self._refuse_when_closing()
+            waiting = self._worker.run(errand)
+        waiting.result()
+
+    def _follow(self, state: State, served: Sequence[Served]) -> None:
+        """Tell the certificate what has happened since it was last told."""
+        for each in served:
+            state.served(each)
+        if self._follower is None:
+            return
+        for entry in state.stream_from(self._followed):
+            self._follower.record(entry)
+        self._followed = state.happened
+
+    def _compile(self, sql: str) -> Statement:
+        return compile_sql(sql, self.config.domain, table=self.config.name)

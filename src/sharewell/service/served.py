@@ -1,0 +1,45 @@
+"""Served: a question whose turn has come, on its way from being prepared to being answered."""
+
+from __future__ import annotations
+
+from sharewell.errors import SharewellError
+from sharewell.mechanism.base import Answer, Prepared
+from sharewell.privacy.ledger import Answered, Refused
+from sharewell.service.result import Result
+from sharewell.service.ticket import Ticket
+
+
+class Served:
+    """A ticket, what is bought for each of its blocks, and in the end its answers or its refusal."""
+
+    def __init__(
+        self, ticket: Ticket, prepared: list[Prepared], error: SharewellError | None = None
+    ) -> None:
+        self.ticket = ticket
+        self.prepared = prepared
+        self.error = error
+        self.answers: tuple[Answer, ...] = ()
+
+    @property
+    def event(self) -> Answered | Refused:
+        """What the ledger is told."""
+        if self.error is not None:
+            return refused(self.ticket, self.error)
+        return Answered(self.ticket.stored, self._result.plain)
+
+    def hand_over(self) -> None:
+        """Give the answer, or say why there is none."""
+        if self.error is not None:
+            self.ticket.refused(self.error)
+        else:
+            self.ticket.answered(self._result)
+
+    @property
+    def _result(self) -> Result:
+        ticket = self.ticket
+        return Result(ticket.stored, ticket.analyst, ticket.statement, self.answers)
+
+
+def refused(ticket: Ticket, error: SharewellError) -> Refused:
+    """The event that a question was refused."""
+    return Refused(ticket.stored, error.code, error.message)
