@@ -11,6 +11,9 @@ CREATED := $(VENV)/.created
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 
+# Several processes share the cores here; the threads of one library in each of them would only fight.
+export OPENBLAS_NUM_THREADS ?= 1
+
 LOCK_VENV := .venv-lock
 UV_VERSION := 0.13.7
 UPGRADE ?=

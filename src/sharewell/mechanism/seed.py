@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
 
 from sharewell.errors import QueryError
 from sharewell.mechanism.strategy import Rows, Strategy
@@ -78,7 +79,10 @@ def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
     if workload.domain != domain or all(query.is_zero for query in workload):
         raise QueryError("An optimised seed needs a workload of queries over its own domain.")
     bits = min(GRID_BITS, 30 // len(domain.shape))
-    rows = tuple(_optimize(gram_of(workload, level), bits, starts) for level in range(len(domain.shape)))
+    grams = [gram_of(workload, level) for level in range(len(domain.shape))]
+    # On small matrices threads cost more than they save, fifty times more where the machine is busy.
+    with threadpool_limits(1):
+        rows = tuple(_optimize(gram, bits, starts) for gram in grams)
     return Strategy(domain, (rows,), "optimized")
 
 
