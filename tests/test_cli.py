@@ -177,7 +177,7 @@ def test_plan_compares_settings_and_says_what_to_write(tmp_path):
     best = plain["candidates"][0]
     assert f'seed = "{best["seed"]}"' in shown.stdout
     written = f'{SMALL}\n[mechanism]\nseed_fraction = "{best["seed_fraction"]}"\n'
-    assert parse_config(written).collective
+    assert parse_config(written).shares
 
 
 def test_plan_says_what_is_wrong_with_a_file(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -171,7 +172,7 @@ def test_every_scheduler_can_be_configured(section, kind):
 
 def test_expected_questions_are_compiled_and_usual_ones_stand_in_for_them():
     config = parse_config(WHOLE)
-    workloads = config.workloads()
+    workloads: Any = config.workloads()
     assert [len(block) for block in workloads["ann"]] == [4, 1, 1]
     assert [len(block) for block in workloads["ben"]][:5] == [20, 4, 2, 2, 4]
     assert len(workloads["ben"]) == 5 + 10

@@ -240,13 +240,14 @@ def test_a_ledger_that_cannot_store_the_release_lets_nothing_out_and_refunds_not
 
 
 def test_what_the_ledger_is_certain_not_to_have_stored_is_not_charged():
-    ledger = WatchfulLedger(fail_on=Charged, failure=LedgerUnavailable("There is no room."))
+    failure = LedgerUnavailable("There is no room.")
+    ledger = WatchfulLedger(fail_on=Charged, failure=failure)
     kernel = curator(ledger=ledger)
     with pytest.raises(LedgerUnavailable):
         kernel.measure(ledger.block, "0.1", "ann")
     assert not ledger.block.was_read
     assert kernel.spent("ann") == 0
-    ledger.failure.uncertain = True
+    failure.uncertain = True
     with pytest.raises(LedgerUnavailable):
         kernel.measure(ledger.block, "0.1", "ann")
     assert kernel.spent("ann") == Fraction(1, 10), "it may have been stored after all"

@@ -9,6 +9,7 @@ import sys
 import time
 from fractions import Fraction
 from functools import partial
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from sharewell.sharing.desiderata import ratio
 from sharewell.sharing.follower import Follower
 from sharewell.sharing.promises import MEANINGS, promises
 from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin, WeightedRoundRobin
-from sharewell.sharing.stream import Ask, Join, Leave
+from sharewell.sharing.stream import Ask, Entry, Join, Leave
 from tests.sharing.streams import Stream, streams
 from tests.sharing.test_monotonicity import BOB_FIRST
 
@@ -36,7 +37,7 @@ SHARES = {"ann": Fraction(1, 4), "bob": Fraction(1, 4)}
 SCR = partial(CacheReconstruct, seed=seed.identity(LINE), seed_fraction="1/2", query_budget="1/20")
 PMW = partial(PrivateMultiplicativeWeights, threshold=50, updates=4, population=100)
 COLLECTIVE = Collective(LINE, Budget.pure("1"), SHARES, SCR)
-HAPPENED = [
+HAPPENED: list[Entry] = [
     Ask("ann", RANGES[0]),
     Ask("bob", RANGES[0]),
     Ask("bob", RANGES[3]),
@@ -50,12 +51,13 @@ HAPPENED = [
 
 def expected_counts(stream: Stream, analyst: str, present, threshold: float) -> int:
     """How many of an analyst's answers the oracle says are within a threshold, with those present."""
+    events: Any = stream.events
     variances = stream.simulate(present).variances
     return sum(
         math.sqrt(variance) <= threshold * max(map(abs, row))
         for at, found in variances.items()
         if stream.events[at].analyst == analyst
-        for row, variance in zip(filter(any, stream.events[at].rows), found, strict=True)
+        for row, variance in zip(filter(any, events[at].rows), found, strict=True)
     )
 
 
@@ -72,7 +74,7 @@ def test_every_figure_is_that_of_the_naive_oracle(stream):
             not any(row)
             for at, entry in stream.entries.items()
             if isinstance(entry, Ask) and entry.analyst == analyst
-            for row in stream.events[at].rows
+            for row in cast("Any", stream.events[at]).rows
         )
 
         def count(present, analyst=analyst, empty_rows=empty_rows):
@@ -142,7 +144,12 @@ def test_what_cannot_happen_changes_nothing():
     certificate = Certificate(COLLECTIVE, error_threshold=20.0)
     certificate.record(HAPPENED[0])
     before = certificate.report()
-    for wrong in (Ask("zoe", RANGES[0]), Join("cem", Fraction(3)), Join("ann", Fraction(1, 8))):
+    wrongs: list[Entry] = [
+        Ask("zoe", RANGES[0]),
+        Join("cem", Fraction(3)),
+        Join("ann", Fraction(1, 8)),
+    ]
+    for wrong in wrongs:
         with pytest.raises(SharewellError):
             certificate.record(wrong)
     assert certificate.report() == before
@@ -169,7 +176,7 @@ def statuses(make, scheduler=None):
     return {promise.desideratum: promise.status for promise in promises(made(make), scheduler)}
 
 
-SCHEDULERS = [None, InOrder(SHARES), RoundRobin(SHARES), Randomized(list(SHARES))]
+SCHEDULERS: list[Any] = [None, InOrder(SHARES), RoundRobin(SHARES), Randomized(list(SHARES))]
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)

@@ -4,6 +4,7 @@ import math
 import pickle
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ LINE = Domain([Integer("age", 0, 15)])
 MINORS = LinearQuery.of(LINE, age=range(5))
 SHARES = {"ann": Fraction(1, 2), "bob": Fraction(1, 2)}
 SCR = partial(CacheReconstruct, seed=seed.identity(LINE), seed_fraction="1/2", query_budget="1/10")
-SETTINGS = {"seed": seed.identity(LINE), "seed_fraction": "1/2", "query_budget": "1/10"}
+SETTINGS: dict[str, Any] = {"seed": seed.identity(LINE), "seed_fraction": "1/2", "query_budget": "1/10"}
 HALVES = Block(LINE, [LinearQuery.of(LINE, age=range(8)), LinearQuery.of(LINE, age=range(8, 16))])
 
 
@@ -39,7 +40,7 @@ def test_a_rehearsal_tells_the_errors_of_the_real_table_with_any_noise(make, bud
     real = collective.open(DataVector(LINE, np.arange(16)), noise=SeededNoise(3))
     told = list(collective.errors(stream))
     for ask, errors in zip(stream, told, strict=True):
-        found = real.answer(ask.question, ask.analyst)
+        found: Any = real.answer(ask.question, ask.analyst)
         answers = (found,) if isinstance(ask.question, LinearQuery) else found
         assert errors == tuple(answer.standard_error for answer in answers)
 
@@ -48,7 +49,7 @@ def test_refused_questions_are_infinitely_far_off():
     collective = Collective(
         LINE, Budget.pure("1"), SHARES, partial(Laplace, query_budget=Fraction(1, 3))
     )
-    found = list(collective.errors([Ask("ann", HALVES)] * 4))
+    found: list[Any] = list(collective.errors([Ask("ann", HALVES)] * 4))
     assert [math.isinf(errors[0]) for errors in found] == [False, False, False, True]
     assert found[3] == (math.inf, math.inf)
 
@@ -86,9 +87,9 @@ def test_expected_errors_come_one_an_entry_in_the_shape_of_the_question():
         Leave("bob", donate=True),
         Ask("cem", HALVES, pay=False),
     ]
-    found = expected_errors(LINE, stream, SHARES, **SETTINGS)
+    found: list[Any] = expected_errors(LINE, stream, SHARES, **SETTINGS)
     assert [type(errors) for errors in found] == [float, tuple, type(None), float, type(None), tuple]
-    some = expected_errors(LINE, stream, SHARES, **SETTINGS, present={"ann"})
+    some: list[Any] = expected_errors(LINE, stream, SHARES, **SETTINGS, present={"ann"})
     assert [errors is None for errors in some] == [False, False, True, True, True, True]
     assert found[0] < some[0]
 
@@ -149,7 +150,8 @@ def test_nobody_at_all_is_refused_and_somebody_who_comes_later_is_not():
     with pytest.raises(SharingError, match="Nobody holds a share"):
         expected_errors(LINE, [], {}, **SETTINGS)
     late = [Join("ann", Fraction(1)), ("ann", MINORS)]
-    assert expected_errors(LINE, late, {}, **SETTINGS)[1] > 0
+    found: list[Any] = expected_errors(LINE, late, {}, **SETTINGS)
+    assert found[1] > 0
 
 
 def test_plain_tuples_are_read_as_questions():

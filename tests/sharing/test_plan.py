@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,12 +23,13 @@ SHARES = {"ann": Fraction(1, 2), "bob": Fraction(1, 2)}
 
 def test_a_rehearsal_tells_the_errors_that_the_real_table_then_has():
     stream = list(in_turns(WORKLOADS))
-    settings = {"seed": seed.h2(LINE), "seed_fraction": "1/2", "query_budget": "1/20"}
+    settings: Any = {"seed": seed.h2(LINE), "seed_fraction": "1/2", "query_budget": "1/20"}
     told = expected_errors(LINE, stream, SHARES, **settings)
     vector = DataVector(LINE, np.arange(16))
     curator = Curator(vector, Budget.pure("1"), SHARES, noise=SeededNoise(1))
     real = CacheReconstruct(curator, **settings)
-    assert told == [real.answer(query, analyst).standard_error for analyst, query in stream]
+    answers: list[Any] = [real.answer(query, analyst) for analyst, query in stream]
+    assert told == [answer.standard_error for answer in answers]
 
 
 def test_the_plan_puts_the_best_first_and_judges_every_analyst():
