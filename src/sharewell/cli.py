@@ -72,6 +72,40 @@ def plan(
     show_plan(config, top, as_json)
 
 
+Jobs = Annotated[int | None, typer.Option(help="How many processes; all processors if left out.", min=1)]
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[list[str] | None, typer.Argument(help="fig1, fig2, fig3 or all.")] = None,
+    trials: Annotated[int, typer.Option(help="How many random streams to play.", min=1)] = 1000,
+    epsilon: Annotated[list[str] | None, typer.Option(help="One or more budgets: 0.1 1 10.")] = None,
+    data: Annotated[str | None, typer.Option(help="A histogram: a CSV file, one count a line.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same results.", min=0)] = 1,
+    jobs: Jobs = None,
+    out: Annotated[str, typer.Option(help="The folder for results and report.")] = "reproduction",
+) -> None:
+    """Run the paper's experiments, and judge its claims by what comes out."""
+    from sharewell.lab.reproduce import from_words
+
+    from_words(figures or [], epsilon or [], trials, data, seed, jobs, out)
+
+
+@app.command()
+def simulate(
+    study: Annotated[str, typer.Argument(help="A STUDY.toml.")],
+    trials: Annotated[int | None, typer.Option(help="Instead of the file's trials.", min=1)] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the file's seed.", min=0)] = None,
+    jobs: Jobs = None,
+    out: Annotated[str | None, typer.Option(help="The folder for the results.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare mechanisms and schedulers on data and questions of one's own."""
+    from sharewell.lab.simulate import simulate
+
+    simulate(study, trials, seed, jobs, out, as_json)
+
+
 theory = typer.Typer(help="What can be promised to several analysts at once.", no_args_is_help=True)
 app.add_typer(theory, name="theory")
 
