@@ -134,6 +134,12 @@ def test_what_a_file_leaves_out_has_a_default():
     assert isinstance(config.scheduler(), InOrder)
 
 
+def test_a_seed_can_be_left_to_those_who_leave():
+    config = parse_config(f"{SMALL}\n[mechanism]\nseed_fraction = 0\n")
+    mechanism: Any = Rehearsal(config.collective).mechanism
+    assert mechanism.seed_fraction == 0
+
+
 def test_numbers_are_exact_however_they_are_written():
     for text in ("0.1", '"0.1"', '"1/10"'):
         config = parse_config(SMALL.replace("epsilon = 1", f"epsilon = {text}"))
@@ -221,6 +227,7 @@ def test_every_mistake_names_its_key_and_says_how_to_mend_it(right, wrong, messa
         ('[mechanism]\nname = "magic"', "mechanism.name cannot be 'magic'"),
         ('[mechanism]\nseed = "oak"', "mechanism.seed cannot be 'oak'"),
         ('[mechanism]\nseed = "marginals(7)"', "mechanism.seed: "),
+        ('[mechanism]\nseed_fraction = "3/2"', "mechanism.seed_fraction must be at most 1"),
         ('[mechanism]\nanswers = "raw"', "mechanism.answers cannot be 'raw'"),
         ('[mechanism]\nname = "laplace"\nseed = "h2"', "mechanism.seed means nothing here"),
         ('[mechanism]\nname = "multiplicative-weights"\nupdates = "many"', "mechanism.updates must be"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sharewell import Block, Domain, Integer, LinearQuery
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, SharewellError, UnknownPayer
-from sharewell.lab.noise import SeededNoise
+from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import (
@@ -24,6 +24,7 @@ from sharewell.privacy.ledger import (
     Opened,
     Released,
 )
+from sharewell.privacy.measurement import Order
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from tests.privacy.tables import LINE, curator, table
@@ -551,3 +552,96 @@ def test_a_view_completes_only_what_is_its_own():
     again = curator(ledger=ledger)
     assert again.alone("bob").complete(Block.from_json) == []
     assert len(again.alone("ann").complete(Block.from_json)) == 1
+
+
+def test_an_order_is_taken_only_by_the_curator_that_it_was_placed_with():
+    ours, theirs = curator(), curator()
+    order = theirs.order(TOTAL, "0.1", "ann")
+    for use in (ours.cancel, lambda order: ours.fill([order])):
+        with pytest.raises(PrivacyError, match="placed with"):
+            use(order)
+    forged = Order(order.block, np.zeros(1), order.cost, Charged({}, {}))
+    with pytest.raises(PrivacyError, match="placed with"):
+        theirs.fill([forged])
+    with pytest.raises(ValueError, match="read-only"):
+        order.scales[:] = 0
+    assert ours.spent("ann") == 0
+    theirs.fill([order])
+
+
+def test_one_order_that_cannot_be_filled_leaves_the_others_open():
+    kernel = curator()
+    good, used = kernel.order(TOTAL, "0.1", "ann"), kernel.order(TOTAL, "0.1", "ann")
+    kernel.fill([used])
+    with pytest.raises(PrivacyError):
+        kernel.fill([good, used])
+    with pytest.raises(PrivacyError):
+        kernel.fill([good, good])
+    assert kernel.holds(good)
+    kernel.fill([good])
+
+
+def test_what_another_thread_is_measuring_is_not_completed_too():
+    """Between a charge and its release, only what was charged before the curator was opened is open."""
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    seen = []
+
+    def meanwhile(found):
+        seen.append(kernel.complete(Block.from_json))
+        return [m.released for m in found]
+
+    kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=meanwhile)
+    assert seen == [[]]
+    assert [type(event) for event in ledger.events()].count(Released) == 1
+
+
+def test_a_ledger_that_has_released_a_charge_twice_is_refused():
+    ledger = MemoryLedger()
+    found = curator(ledger=ledger).measure(TOTAL, "0.1", "ann")
+    ledger.append(Released(found.charge, (7,)))
+    with pytest.raises(PrivacyError, match="twice"):
+        curator(ledger=ledger)
+
+
+def test_a_share_that_the_ledger_does_not_know_of_pays_for_nothing():
+    for uncertain in (False, True):
+        failure = LedgerUnavailable("There is no room.")
+        failure.uncertain = uncertain
+        ledger = WatchfulLedger(fail_on=Granted, failure=failure)
+        ledger.fail_on = None
+        kernel = curator(ledger=ledger, shares={"ann": "1/2"})
+        ledger.fail_on = Granted
+        with pytest.raises(LedgerUnavailable):
+            kernel.grant("cem", "1/2")
+        with pytest.raises(UnknownPayer):
+            kernel.measure(TOTAL, "0.1", "cem")
+        ledger.fail_on = None
+        if uncertain:
+            with pytest.raises(PrivacyError):
+                kernel.grant("dee", "1/2")
+        else:
+            kernel.grant("dee", "1/2")
+
+
+def test_a_yes_that_cannot_be_stored_is_not_told():
+    ledger = WatchfulLedger()
+    kernel = curator(ledger=ledger, noise=NoNoise())
+    test = kernel.sparse_vector(epsilon="0.1", threshold=1, positives=3, payer="ann")
+    assert test.exceeds(LinearQuery.all(LINE), -1000)
+    ledger.fail_on = Exceeded
+    assert not test.exceeds(LinearQuery.all(LINE), -1000), "no error, and no yes"
+    assert test.positives_left == 1
+
+
+def test_a_sparse_vector_that_was_charged_before_a_crash_is_armed_after_it():
+    ledger = WatchfulLedger(fail_on=Armed)
+    with pytest.raises(OSError, match="disk full"):
+        curator(ledger=ledger).sparse_vector(epsilon="0.1", threshold=1, positives=3, payer="ann")
+    ledger.fail_on = None
+    again = curator(ledger=ledger)
+    assert again.sparse_vectors() == []
+    assert again.complete(Block.from_json) == []
+    [test] = again.sparse_vectors()
+    assert test.positives_left == 3
+    assert again.spent("ann") == Fraction(1, 10)

@@ -98,14 +98,13 @@ def test_a_guess_is_rounded_to_a_whole_number():
     assert not sparse_vector(100).exceeds(ALL, 90.6)
 
 
-def test_a_positive_is_recorded_before_it_is_told():
+def test_a_positive_is_recorded_before_it_is_told_or_not_told_at_all():
     def fail(*_):
         raise OSError("disk full")
 
     plan = SparseVectorPlan(Fraction(1), 10, 1)
     test = SparseVector(plan, LINE, lambda q: 0, NoNoise(), fail, 10, 1)
-    with pytest.raises(OSError, match="disk full"):
-        test.exceeds(ALL, 100)
+    assert not test.exceeds(ALL, 100), "an error would tell a yes that the ledger does not count"
     assert test.positives_left == 0, "an answer that was decided is spent, told or not"
 
 

@@ -21,6 +21,7 @@ from sharewell.mechanism.cache_reconstruct import CacheReconstruct
 from sharewell.mechanism.independent import Independent
 from sharewell.mechanism.laplace import Laplace
 from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.query.block import ParallelBlock
 from sharewell.sharing.certificate import Certificate, expected_desiderata
 from sharewell.sharing.collective import Collective
 from sharewell.sharing.desiderata import ratio
@@ -163,6 +164,23 @@ def test_where_errors_are_secret_there_are_promises_and_no_figures():
     assert not report.exact
     assert not report.holds
     assert {promise.status for promise in report.promises} == {"not promised"}
+    assert report.to_json()["holds"] is None
+    assert report.to_json()["worst_ratio"] is None
+
+
+def test_a_question_of_several_blocks_is_answered_as_a_whole_or_not_at_all():
+    halves = tuple(ParallelBlock(LINE, [half], disjoint=True) for half in (RANGES[0], RANGES[5]))
+    make = partial(Laplace, query_budget="1/20")
+    collective = Collective(
+        LINE, Budget.pure("3/20"), dict.fromkeys(("ann", "bob"), Fraction(3, 40)), make
+    )
+    report = expected_desiderata(
+        collective,
+        [Ask("ann", halves), Ask("ann", halves), Ask("bob", RANGES[3])],
+        error_threshold=100.0,
+    )
+    assert report.of("ann").here == 2, "the second question would have had one answer of two"
+    assert report.of("bob").here == 1, "what it did not take is still there"
 
 
 # Promises

@@ -36,12 +36,12 @@ def test_a_rehearsal_tells_the_errors_of_the_real_table_with_any_noise(make, bud
     shares = {name: share * budget.total for name, share in SHARES.items()}
     make = partial(make, query_budget=budget.total / 10)
     collective = Collective(LINE, budget, shares, make)
-    stream = [Ask("ann", MINORS), Ask("bob", MINORS), Ask("bob", HALVES), Ask("ann", MINORS)]
+    asked: list[Any] = [("ann", MINORS), ("bob", MINORS), ("bob", HALVES), ("ann", MINORS)]
     real = collective.open(DataVector(LINE, np.arange(16)), noise=SeededNoise(3))
-    told = list(collective.errors(stream))
-    for ask, errors in zip(stream, told, strict=True):
-        found: Any = real.answer(ask.question, ask.analyst)
-        answers = (found,) if isinstance(ask.question, LinearQuery) else found
+    told = list(collective.errors(asked))
+    for (analyst, question), errors in zip(asked, told, strict=True):
+        found: Any = real.answer(question, analyst)
+        answers = (found,) if isinstance(question, LinearQuery) else found
         assert errors == tuple(answer.standard_error for answer in answers)
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sharewell import Block, Domain, Integer, LinearQuery
+from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import SharingError
 from sharewell.sharing.desiderata import (
     Outcome,
@@ -53,7 +53,7 @@ def test_a_utility_may_weigh_answers_by_what_was_asked():
     def only_the_first_cell(found):
         return sum(1 / outcome.error for outcome in found if outcome.query == CELLS[0])
 
-    assert only_the_first_cell(outcomes(Block(LINE, CELLS), [2.0, 1.0, 1.0, 1.0])) == 0.5
+    assert only_the_first_cell(outcomes(CELLS, [2.0, 1.0, 1.0, 1.0])) == 0.5
 
 
 @pytest.mark.parametrize("threshold", [0, -1, math.nan, math.inf])

@@ -201,7 +201,7 @@ class _Reader:
                 make = partial(
                     CacheReconstruct,
                     seed=blame("mechanism.seed", partial(_seed, seed, domain, expected)),
-                    seed_fraction=section.amount("seed_fraction", "1/2"),
+                    seed_fraction=section.part("seed_fraction", "1/2"),
                     query_budget=price,
                     answers=section.choice("answers", get_args(Answers), "estimate"),  # type: ignore[arg-type]
                     buy_seed_rows=section.flag("buy_seed_rows", default=False),

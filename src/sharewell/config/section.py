@@ -74,6 +74,14 @@ class Section:
         value = self.get(key, (str, int, Decimal), 'a number such as 0.1 or "1/3"', default)
         return exact(value, self.where(key))
 
+    def part(self, key: str, default: Any = ...) -> Fraction:
+        """An exact number from 0 to 1."""
+        value = self.get(key, (str, int, Decimal), 'a number from 0 to 1 such as "1/2"', default)
+        part = Fraction(0) if str(value) in ("0", "0.0") else exact(value, self.where(key))
+        if part > 1:
+            raise ConfigError(f"{self.where(key)} must be at most 1, not {value}.")
+        return part
+
     def choice(self, key: str, choices: Sequence[str], default: Any = ...) -> str:
         """One of several texts."""
         value = self.text(key, default)

@@ -96,7 +96,8 @@ class Mechanism(ABC):
 
     def __init__(self, curator: Curator) -> None:
         self.curator = curator
-        curator.complete(decode)
+        #: What was charged before a crash and measured now, after it.
+        self.recovered = curator.complete(decode)
 
     @property
     def domain(self) -> Domain:
@@ -134,7 +135,11 @@ class Mechanism(ABC):
     ) -> Answer | tuple[Answer, ...]:
         """The answer to a query, or to every query of a block; with `pay=False` it never spends."""
         prepared = self.prepare(question, analyst, pay=pay)
-        bought = self.curator.fill([prepared.order])[0] if prepared.order else None
+        try:
+            bought = self.curator.fill([prepared.order])[0] if prepared.order else None
+        except BaseException:
+            self.forget(prepared)
+            raise
         found = self.finish(prepared, bought)
         return found[0] if isinstance(question, LinearQuery) else found
 
@@ -159,7 +164,7 @@ class Mechanism(ABC):
 
     def forget(self, prepared: Prepared) -> None:
         """Give up a prepared question; nothing was charged for it."""
-        if prepared.order and not prepared.order.closed:
+        if prepared.order and self.curator.holds(prepared.order):
             self.curator.cancel(prepared.order)
 
     @abstractmethod
@@ -225,10 +230,17 @@ class Mechanism(ABC):
         cost, charge = (bought.cost, bought.charge) if bought else (Fraction(0), None)
         return Answer(value, error, interval, source, cost, payer, charge)
 
+    def means(self, analyst: str) -> Fraction:
+        """What can be spent on an analyst's questions just now."""
+        return self.curator.left(analyst)
+
+    def _in_pot(self) -> Fraction:
+        return sum((self.curator.left(analyst) for analyst in self.analysts), Fraction(0))
+
     def _pot(self, cost: Fraction) -> Mapping[str, Fraction]:
         """A bill for all analysts, in proportion to what they have left, so that all run out at once."""
         left = {analyst: self.curator.left(analyst) for analyst in self.analysts}
-        total = sum(left.values(), Fraction(0))
+        total = self._in_pot()
         if cost > total:
             raise OverBudget(
                 f"The common pot holds {float(total):.6g}, and this costs {float(cost):.6g}.",

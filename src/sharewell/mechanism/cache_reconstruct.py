@@ -85,12 +85,17 @@ class CacheReconstruct(Mechanism):
         self._donors: set[str] = set()
         for measurement in curator.history(decode):
             self._learn(measurement)
-        # Those who have not donated yet do it now: everybody at the start, and after a restart those
-        # who were added with it, or whose donation a crash has lost.
-        self._donate(analyst for analyst in self.analysts if analyst not in self._donors)
+        # Those who have not donated yet do it now: everybody together at the start, and after a restart
+        # those who were added with it, one by one, as if they had joined.
+        missing = [analyst for analyst in self.analysts if analyst not in self._donors]
+        for together in [[analyst] for analyst in missing] if self._seeded else [missing]:
+            self._donate(together)
 
     def join(self, analyst: str, share: Amount) -> None:
         """Take in a new analyst, whose donation is measured as further seed rows."""
+        if self.seed_fraction:
+            # Refuses a share that is too small to be measured with, before anybody holds it.
+            self.curator.scales(self.seed, amount(share, "A share") * self.seed_fraction)
         super().join(analyst, share)
         self._donate([analyst])
 
@@ -105,8 +110,13 @@ class CacheReconstruct(Mechanism):
         """Measure the seed with a part of these analysts' shares, or with what is left of it."""
         parts = {a: self.curator.share(a) * self.seed_fraction for a in analysts}
         bill = {a: min(part, self.curator.left(a)) for a, part in parts.items()}
-        if any(bill.values()):
-            self._sow({analyst: part for analyst, part in bill.items() if part})
+        if not any(bill.values()):
+            return
+        try:
+            self.curator.scales(self.seed, sum(bill.values(), Fraction(0)))
+        except PrivacyError:
+            return  # Too little to measure anything with.
+        self._sow({analyst: part for analyst, part in bill.items() if part})
 
     def _sow(self, bill: dict[str, Fraction]) -> None:
         self._learn(self.curator.measure(self.seed, sum(bill.values(), Fraction(0)), bill))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
 from sharewell.errors import OverBudget, QueryError
 from sharewell.mechanism.base import (
     Answer,
@@ -33,6 +37,12 @@ class Laplace(Mechanism):
     def __init__(self, curator: Curator, *, query_budget: Amount) -> None:
         super().__init__(curator)
         self.query_budget = amount(query_budget, "query_budget")
+        #: Questions that were paid for and, for a crash, never answered.
+        self._owed = {_key(found.block): found for found in self.recovered}  # type: ignore[arg-type]
+
+    def means(self, analyst: str) -> Fraction:
+        """The whole pot."""
+        return self._in_pot()
 
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
         rows = primitives(block)
@@ -49,13 +59,21 @@ class Laplace(Mechanism):
             raise QueryError(
                 "Nothing is kept here that could be answered from for free.", hint="Pay for it."
             )
-        return self.curator.order(primitives(block), self.query_budget, self._pot(self.query_budget))
+        rows = primitives(block)
+        if _key(rows) in self._owed:
+            return None
+        return self.curator.order(rows, self.query_budget, self._pot(self.query_budget))
 
     def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
         if bought is None:
-            raise QueryError("An answer needs what was bought for it.")
+            bought = self._owed.pop(_key(primitives(prepared.block)))
         values, variances = bought.values.tolist(), bought.variances.tolist()
         return [
             self._shown(query, value, variance, "measured", bought, prepared.analyst)
             for query, value, variance in zip(prepared.block, values, variances, strict=True)
         ]
+
+
+def _key(rows: Iterable[Any]) -> tuple[str, ...]:
+    """What a question consists of."""
+    return tuple(row.key for row in rows)

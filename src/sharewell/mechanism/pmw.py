@@ -132,8 +132,11 @@ class PrivateMultiplicativeWeights(Mechanism):
     @property
     def updates_left(self) -> int:
         """How many more times the table can be corrected, by the tests and by what is left to pay."""
-        left = sum((self.curator.left(analyst) for analyst in self.analysts), Fraction(0))
-        return min(self._test.positives_left, int(left / self.measurement_cost))
+        return min(self._test.positives_left, int(self._in_pot() / self.measurement_cost))
+
+    def means(self, analyst: str) -> Fraction:
+        """The whole pot."""
+        return self._in_pot()
 
     def join(self, analyst: str, share: Amount) -> None:
         """Refused: the tests are paid for once, and a later share could not buy more of them."""

@@ -78,7 +78,7 @@ class Accounts:
     @property
     def payers(self) -> tuple[str, ...]:
         """Everybody who holds a share and has not left."""
-        return tuple(payer for payer in self._shares if payer not in self._gone)
+        return tuple(payer for payer in tuple(self._shares) if payer not in self._gone)
 
     def share(self, payer: str) -> Fraction:
         """What a payer was given."""
@@ -108,7 +108,16 @@ class Accounts:
                 )
             self._shares[payer] = exact
             self._spent[payer] = Fraction(0)
-            self._ledger.append(Granted(payer, exact))
+            try:
+                self._ledger.append(Granted(payer, exact))
+            except BaseException as failure:
+                # Nobody may pay with a share that the ledger does not know of. Unless it is certain
+                # that it does not, nobody else may be given it either.
+                self._gone.add(payer)
+                if isinstance(failure, LedgerUnavailable) and not failure.uncertain:
+                    del self._shares[payer], self._spent[payer]
+                    self._gone.discard(payer)
+                raise
 
     def retire(self, payer: str) -> None:
         """Let a payer go: what they have left stays unspent for good."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
+from threading import Lock
 from typing import Any, get_args
 
 import numpy as np
@@ -87,6 +88,11 @@ class Curator:
         self._accounts = Accounts(
             budget, shares, self._ledger, Opened(*promise, data.domain.fingerprint)
         )
+        self._lock = Lock()
+        #: Orders that were placed here and neither filled nor given up; views share them.
+        self._orders: set[Order] = set()
+        #: What was charged before this curator was opened and never released.
+        self._unfinished = self._find_unfinished()
 
     @property
     def domain(self) -> Domain:
@@ -170,15 +176,22 @@ class Curator:
         if not len(block):
             raise PrivacyError("There is nothing to measure: the block has no rows.")
         scales = self.scales(block, exact)
+        scales.flags.writeable = False
         purpose = {"measure": block.to_json(), "scales": [scale.hex() for scale in scales.tolist()]}
         self._accounts.reserve(bill)
-        return Order(block, scales, exact, Charged(bill, purpose))
+        order = Order(block, scales, exact, Charged(bill, purpose))
+        with self._lock:
+            self._orders.add(order)
+        return order
 
     def cancel(self, order: Order) -> None:
         """Give up an order that was not filled: nothing was charged for it."""
-        self._open(order)
-        order.closed = True
+        self._take([order])
         self._accounts.free(order.charged.bill)
+
+    def holds(self, order: Order) -> bool:
+        """Whether an order was placed here, and neither filled nor given up."""
+        return order in self._orders
 
     def fill(
         self, orders: Sequence[Order], *, before: Sequence[Event] = (), report: Report | None = None
@@ -191,11 +204,15 @@ class Curator:
 
         Privacy: costs what the orders cost. Each is charged once, and filled once.
         """
-        for order in orders:
-            self._open(order)
-            order.closed = True
+        if not orders and not before:
+            return []
+        self._take(orders)
         numbers = self._accounts.charge([order.charged for order in orders], after=before)
-        found = [self._draw_for(order, number) for order, number in zip(orders, numbers, strict=True)]
+        # Drawn for all orders together: each draw is its own, and many at once take little longer.
+        noise = self._draw(np.concatenate([np.zeros(0), *(order.scales for order in orders)]))
+        ends = np.cumsum([len(order.scales) for order in orders])
+        parts = np.split(noise, ends[:-1]) if orders else []
+        found = [self._add(*each) for each in zip(orders, numbers, parts, strict=True)]
         released = [measurement.released for measurement in found]
         events = released if report is None else list(report(found))
         if [event for event in events if isinstance(event, Released)] != released:
@@ -203,13 +220,22 @@ class Curator:
         self._ledger.append_many(events)
         return found
 
-    def _open(self, order: Order) -> None:
-        if order.closed:
-            raise PrivacyError("An order is filled once.", hint="Place a new one.")
+    def _take(self, orders: Sequence[Order]) -> None:
+        """Take orders out, all or none: each was placed here, and is used once."""
+        with self._lock:
+            if len(set(orders) & self._orders) < len(orders):
+                raise PrivacyError(
+                    "An order is filled once, by the curator that it was placed with.",
+                    hint="Place a new one.",
+                )
+            self._orders.difference_update(orders)
 
     def _draw_for(self, order: Order, charge: int) -> Measurement:
-        """Noisy values for what was charged: the only line of a measurement that reads the data."""
-        values = self._draw(order.scales)
+        """Noisy values for what was charged."""
+        return self._add(order, charge, self._draw(order.scales))
+
+    def _add(self, order: Order, charge: int, values: NDArray[np.int64]) -> Measurement:
+        """The true answers on top of noise: the only line of a measurement that reads the data."""
         values += order.block.answers(self._data.counts)
         values.flags.writeable = False
         variances = self._variances(order.scales)
@@ -229,50 +255,65 @@ class Curator:
     def complete(self, decode: Decode) -> list[Measurement]:
         """Measure what was charged before a crash and never released, so that it is not lost.
 
+        A sparse vector that was charged and never armed is armed.
+
         Privacy: costs nothing more. Values leave the kernel only when they are stored, and those of
-        these charges never were; so each charge is still used for one release.
+        these charges never were; so each charge is still used for one release. Only charges from
+        before this curator was opened count, and each of them once.
         """
-        open_charges = self._measurements_charged()
-        for event in self._ledger.events():
-            if isinstance(event, Released):
-                open_charges.pop(event.charge, None)
-        orders = {
-            number: Order(
-                decode(self.domain, charged.purpose["measure"]),
-                _scales(charged),
-                sum(charged.bill.values(), Fraction(0)),
-                charged,
-                closed=True,
-            )
-            for number, charged in open_charges.items()
-        }
-        found = [self._draw_for(order, number) for number, order in orders.items()]
-        if found:
-            self._ledger.append_many([measurement.released for measurement in found])
+        with self._lock:
+            mine = {number: c for number, c in self._unfinished.items() if self._sees(c)}
+            for number in mine:
+                del self._unfinished[number]
+        found, events = [], list[Event]()
+        for number, charged in mine.items():
+            if "measure" in charged.purpose:
+                block = decode(self.domain, charged.purpose["measure"])
+                cost = sum(charged.bill.values(), Fraction(0))
+                found.append(self._draw_for(Order(block, _scales(charged), cost, charged), number))
+                events.append(found[-1].released)
+            else:
+                plan = SparseVectorPlan.from_json(charged.purpose["sparse_vector"])
+                events.append(Armed(number, plan.arm(self._noise)))
+        if events:
+            self._ledger.append_many(events)
         return found
+
+    def _find_unfinished(self) -> dict[int, Charged]:
+        """The charges for which nothing was stored afterwards."""
+        charges: dict[int, Charged] = {}
+        released: set[int] = set()
+        for number, event in enumerate(self._ledger.events()):
+            if isinstance(event, Charged):
+                charges[number] = event
+            elif isinstance(event, Released | Armed):
+                if event.charge in released:
+                    raise PrivacyError(
+                        "The ledger has released a charge twice.", hint="Do not go on with it."
+                    )
+                released.add(event.charge)
+        return {
+            number: charged
+            for number, charged in charges.items()
+            if number not in released and charged.purpose.keys() & {"measure", "sparse_vector"}
+        }
 
     def history(self, decode: Decode) -> Iterator[Measurement]:
         """Every measurement that the ledger holds, in order, as it was released.
 
         A view sees what its own payer paid for alone.
         """
-        charges = self._measurements_charged()
-        for event in self._ledger.events():
-            if isinstance(event, Released) and event.charge in charges:
+        charges: dict[int, Charged] = {}
+        for number, event in enumerate(self._ledger.events()):
+            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event):
+                charges[number] = event
+            elif isinstance(event, Released) and event.charge in charges:
                 charged = charges[event.charge]
                 block = decode(self.domain, charged.purpose["measure"])
                 values = np.array(event.values, dtype=np.int64)
                 cost = sum(charged.bill.values(), Fraction(0))
                 variances = self._variances(_scales(charged))
                 yield Measurement(block, values, variances, cost, charged.bill, event.charge)
-
-    def _measurements_charged(self) -> dict[int, Charged]:
-        """Every charge for a measurement that this view sees, by its number."""
-        return {
-            number: event
-            for number, event in enumerate(self._ledger.events())
-            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event)
-        }
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1

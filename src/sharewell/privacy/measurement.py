@@ -33,7 +33,7 @@ class Measurement:
         return Released(self.charge, tuple(self.values.tolist()))
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Order:
     """Something that can be measured, checked, with its cost set aside: to be filled once."""
 
@@ -41,4 +41,3 @@ class Order:
     scales: NDArray[np.float64]
     cost: Fraction
     charged: Charged
-    closed: bool = False

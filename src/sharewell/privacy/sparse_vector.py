@@ -113,8 +113,20 @@ class SparseVector:
             if abs(self._answer(query) - whole) + noise < self._noisy_threshold:
                 return False
             self.positives_left -= 1
+            return self._stored(query, whole)
+
+    def _stored(self, query: LinearQuery, whole: int) -> bool:
+        """Store a yes, and only then tell it.
+
+        Where it cannot be stored, the answer is no: an error would tell a yes that nobody counts. Had
+        it been a no, nothing would have been stored either; so whenever the ledger fails, the answer
+        is no whatever the data is, and tells nothing.
+        """
+        try:
             self._record(query, whole)
-            return True
+        except Exception:
+            return False
+        return True
 
     def _check(self, query: LinearQuery, guess: float) -> int:
         """The guess as a whole number; refuses what must not be tested, by public things alone."""

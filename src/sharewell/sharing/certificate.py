@@ -95,7 +95,7 @@ class Certificate:
         for entry in self._past:
             errors = world.play(entry)
             if isinstance(entry, Ask) and errors:
-                self._cases[entry.analyst].without[analyst] += outcomes(entry.question, errors)
+                self._cases[entry.analyst].without[analyst] += outcomes(entry.queries, errors)
 
     def _standing(self, analyst: str, cases: _Cases) -> Standing:
         return Standing(
@@ -125,11 +125,11 @@ class _Cases:
         without: Mapping[str, Sequence[float] | None],
     ) -> None:
         """Add one question's outcomes."""
-        self.here += outcomes(ask.question, here)
-        self.alone += outcomes(ask.question, alone)
+        self.here += outcomes(ask.queries, here)
+        self.alone += outcomes(ask.queries, alone)
         elsewhere = [alone]
         for missing, errors in without.items():
-            self.without[missing] += outcomes(ask.question, errors or ())
+            self.without[missing] += outcomes(ask.queries, errors or ())
             elsewhere.append(errors or ())
         best = np.min(elsewhere, axis=0)
         self.worse += int(np.sum(np.asarray(here) > best * SLACK))

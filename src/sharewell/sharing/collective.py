@@ -12,12 +12,12 @@ import numpy as np
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import OverBudget, SharingError
-from sharewell.mechanism.base import Answer, Mechanism
+from sharewell.mechanism.base import Mechanism, Prepared
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Event, Ledger
 from sharewell.privacy.noise import Noise, NoNoise
-from sharewell.query.block import Block, Neighbours
+from sharewell.query.block import Neighbours
 from sharewell.query.domain import Domain
 from sharewell.sharing.stream import Ask, Entry, Join, Leave, read_stream
 
@@ -123,12 +123,21 @@ class Rehearsal:
         return None
 
     def _ask(self, ask: Ask) -> tuple[float, ...]:
+        """As the broker does it: all parts are prepared, or none, and then bought together."""
+        prepared: list[Prepared] = []
         try:
-            found = self.mechanism.answer(ask.question, ask.analyst, pay=ask.pay)
+            for part in ask.parts:
+                prepared.append(self.mechanism.prepare(part, ask.analyst, pay=ask.pay))
         except OverBudget:
-            count = len(ask.question) if isinstance(ask.question, Block) else 1
-            return (float("inf"),) * count
-        answers = (found,) if isinstance(found, Answer) else found
+            for each in reversed(prepared):
+                self.mechanism.forget(each)
+            return (float("inf"),) * len(ask.queries)
+        bought = iter(self.mechanism.curator.fill([each.order for each in prepared if each.order]))
+        answers = [
+            answer
+            for each in prepared
+            for answer in self.mechanism.finish(each, next(bought) if each.order else None)
+        ]
         errors = tuple(a.standard_error for a in answers if a.standard_error is not None)
         if len(errors) < len(answers):
             raise SharingError(

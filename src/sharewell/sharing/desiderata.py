@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharewell.errors import SharingError
-from sharewell.query.block import Block
 from sharewell.query.linear import LinearQuery
 
 
@@ -54,9 +53,8 @@ def within(error_threshold: float) -> Utility:
     return count
 
 
-def outcomes(question: LinearQuery | Block, errors: Sequence[float]) -> list[Outcome]:
-    """The outcomes of one question's queries."""
-    queries = [question] if isinstance(question, LinearQuery) else question
+def outcomes(queries: Sequence[LinearQuery], errors: Sequence[float]) -> list[Outcome]:
+    """The outcomes of several queries."""
     return [Outcome(query, error) for query, error in zip(queries, errors, strict=True)]
 
 

@@ -25,6 +25,7 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.desiderata import outcomes
 from sharewell.sharing.expected import expected_errors
+from sharewell.sharing.stream import Ask
 
 #: How much of a share goes to the seed, and how many queries the rest pays for, unless told otherwise.
 SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10")
@@ -38,7 +39,7 @@ class Candidate:
     seed: str
     seed_fraction: Fraction
     query_budget: Fraction
-    #: The expected part of each analyst's answers that are within the error threshold.
+    #: About which part of each analyst's answers will be within the error threshold, by the normal law.
     within: Mapping[str, float]
     #: The root of the mean of the answers' variances, in rows.
     typical_error: float
@@ -137,7 +138,9 @@ def _judge(
     within: dict[str, list[float]] = {}
     squares: list[float] = []
     for (analyst, question), found in zip(stream, errors, strict=True):
-        for outcome in outcomes(question, np.atleast_1d(np.asarray(found, dtype=np.float64)).tolist()):
+        for outcome in outcomes(
+            Ask(analyst, question).queries, np.atleast_1d(np.asarray(found, dtype=np.float64)).tolist()
+        ):
             # In rows: as many of the query's largest weight.
             error = outcome.error / (float(outcome.query.max_abs) or 1)
             chance = math.erf(threshold / (error * math.sqrt(2))) if error else 1.0

@@ -77,16 +77,16 @@ class Report:
         raise SharingError(f"The certificate knows nobody called {analyst!r}.")
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data; a ratio that is infinite is None."""
+        """The report as plain data; what is infinite, or cannot be known, is None."""
         return {
             "mechanism": self.mechanism,
             "scheduler": self.scheduler,
             "error_threshold": self.error_threshold,
             "entries": self.entries,
             "exact": self.exact,
-            "holds": self.holds,
-            "worst_ratio": _finite(self.worst_ratio),
-            "worst_interference": _finite(self.worst_interference),
+            "holds": self.holds if self.exact else None,
+            "worst_ratio": _finite(self.worst_ratio) if self.exact else None,
+            "worst_interference": _finite(self.worst_interference) if self.exact else None,
             "analysts": [
                 {
                     "analyst": standing.analyst,

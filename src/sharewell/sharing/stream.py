@@ -14,11 +14,26 @@ from sharewell.query.linear import LinearQuery
 
 @dataclass(frozen=True)
 class Ask:
-    """An analyst asks a query or a block of queries; with `pay=False` it is never paid for."""
+    """An analyst asks a query, a block of queries, or several blocks, which are answered all or none.
+
+    With `pay=False` it is never paid for.
+    """
 
     analyst: str
-    question: LinearQuery | Block
+    question: LinearQuery | Block | tuple[Block, ...]
     pay: bool = True
+
+    @property
+    def parts(self) -> tuple[LinearQuery | Block, ...]:
+        """What is bought together each."""
+        return self.question if isinstance(self.question, tuple) else (self.question,)
+
+    @property
+    def queries(self) -> tuple[LinearQuery, ...]:
+        """Every query that needs an answer."""
+        return tuple(
+            query for part in self.parts for query in ([part] if isinstance(part, LinearQuery) else part)
+        )
 
 
 @dataclass(frozen=True)
