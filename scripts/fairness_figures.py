@@ -89,7 +89,9 @@ def here_and_alone() -> Figure:
                 )
         panel.set(title=title, xlabel="questions asked by all three", xlim=(0, len(stream)))
     panels[0].set_ylabel(f"answers within {THRESHOLD:g} people, so far")
-    figure.legend(*panels[1].get_legend_handles_labels(), ncols=6, loc="outside lower center", columnspacing=1)
+    figure.legend(
+        *panels[1].get_legend_handles_labels(), ncols=6, loc="outside lower center", columnspacing=1
+    )
     figure.suptitle("Would they rather be alone?", fontweight="bold")
     return figure
 

@@ -106,6 +106,21 @@ def simulate(
     simulate(study, trials, seed, jobs, out, as_json)
 
 
+@app.command()
+def verify(
+    ledger: Annotated[str, typer.Argument(help="A ledger's file, or the address of a PostgreSQL one.")],
+    head: Annotated[str | None, typer.Option(help="A head noted earlier, as COUNT:HASH.")] = None,
+    name: Annotated[str, typer.Option(help="The ledger's name in PostgreSQL.")] = "default",
+    certificate: Annotated[bool, typer.Option(help="Compute the certificate again, too.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a ledger offline: chain, budget, questions, answers and certificate."""
+    from sharewell.service.verify.report import show_verification
+
+    if not show_verification(ledger, name, head, certificate, as_json):
+        raise typer.Exit(1)
+
+
 theory = typer.Typer(help="What can be promised to several analysts at once.", no_args_is_help=True)
 app.add_typer(theory, name="theory")
 

@@ -19,7 +19,7 @@ from sharewell.mechanism.independent import Independent
 from sharewell.mechanism.laplace import Laplace
 from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
 from sharewell.mechanism.synthetic import SyntheticTable
-from sharewell.privacy.ledger import MemoryLedger
+from sharewell.privacy.ledger import MemoryLedger, Released
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from tests.query.domains import domain_and_vectors
@@ -285,3 +285,33 @@ def test_replay_beats_the_sign_step_and_the_uniform_guess():
     uniform = np.abs(np.array([float(q.l1_norm) for q in RANGES]) * 3770 / 16 - truth).mean()
     assert error("PMW") < 0.6 * error("PMW, sign")
     assert error("PMW") < 0.6 * uniform
+
+
+def test_laplace_gives_what_was_paid_for_before_a_crash_to_who_asks_for_it_and_once():
+    class Crashing(MemoryLedger):
+        broken = True
+
+        def append_many(self, events):
+            if self.broken and any(isinstance(event, Released) for event in events):
+                raise OSError("power cut")
+            return super().append_many(events)
+
+    ledger = Crashing()
+    question = LinearQuery.of(LINE, age=range(3))
+
+    def opened() -> Laplace:
+        table = DataVector(LINE, np.arange(16))
+        shares = {"ann": "1/2", "bob": "1/2"}
+        return Laplace(Curator(table, Budget.pure("1"), shares, ledger=ledger), query_budget="1/10")
+
+    with pytest.raises(OSError, match="power cut"):
+        opened().answer(question, "ann")
+    ledger.broken = False
+    again = opened()
+    spent = sum(again.curator.spent(name) for name in again.analysts)
+    waiting = [again.prepare(question, "ann"), again.prepare(question, "ann")]
+    assert [prepared.order is None for prepared in waiting] == [True, False]
+    again.forget(waiting[1])
+    assert again.finish(waiting[0], None)[0].source == "measured"
+    assert sum(again.curator.spent(name) for name in again.analysts) == spent
+    assert again.prepare(question, "ann").order is not None

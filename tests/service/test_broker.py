@@ -8,8 +8,10 @@ from fractions import Fraction
 
 import pytest
 
+from sharewell.config import parse_config
 from sharewell.errors import (
     Closed,
+    ConfigError,
     KeyReused,
     LedgerUnavailable,
     PrivacyError,
@@ -24,12 +26,15 @@ from sharewell.privacy.ledger import (
     Asked,
     Charged,
     Configured,
+    Granted,
+    Left,
     MemoryLedger,
     Refused,
     Released,
     Turn,
 )
 from sharewell.service.broker import Broker
+from sharewell.service.history import History
 from sharewell.service.ledger import SqliteLedger
 from sharewell.service.ticket import Ticket
 from sharewell.sharing.certificate import Certificate
@@ -123,7 +128,7 @@ def test_a_quote_says_what_the_rest_of_a_share_can_still_buy():
         for low in range(9):
             service.ask("ann", count(low, low + 5))
         told = service.quote("ann", "SELECT COUNT(*), AVG(age) FROM people WHERE sex = 'F'")
-        assert told.left == Fraction(1, 8)
+        assert told.means == Fraction(1, 8)
         assert told.cost == Fraction(1, 8)
         result = service.ask("ann", told.statement.text)
         assert result.cost == told.cost
@@ -365,3 +370,94 @@ def test_a_questions_number_is_its_events_number():
     with broker(ledger) as service:
         result = service.ask("ann", count(0, 9))
         assert isinstance(list(ledger.events())[result.number], Asked)
+
+
+# What a review found
+
+
+def test_somebody_can_join_where_everybody_is_independent():
+    with broker(mechanism="independent") as service:
+        service.join("dora", Fraction(5, 2))
+        assert service.ask("dora", count(0, 9)).answers[0].source == "measured"
+
+
+def test_a_share_too_small_to_be_measured_with_is_refused_and_the_ledger_can_be_opened_again():
+    ledger = MemoryLedger()
+    with broker(ledger) as service:
+        with pytest.raises(PrivacyError):
+            service.join("dan", "1e-20")
+        assert "dan" not in service.analysts
+    broker(ledger).close()
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "multiplicative-weights"])
+def test_a_quote_of_a_common_pot_is_about_the_pot(mechanism):
+    with broker(mechanism=mechanism) as service:
+        sql = "SELECT COUNT(*), SUM(age) FROM people" if mechanism == "laplace" else count(0, 9)
+        told = service.quote("ann", sql)
+        assert told.means == sum(service.status(name).left for name in service.analysts)
+        assert told.cost > 0
+        assert not told.is_free
+        before = told.means
+        service.ask("ann", sql)
+        after = sum(service.status(name).left for name in service.analysts)
+        assert before - after <= told.cost
+        if mechanism == "laplace":
+            assert before - after == told.cost
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('query_budget = "1/80"', 'query_budget = "1/40"', "mechanism.query_budget was '1/80'"),
+        ("[mechanism]", '[mechanism]\nanswers = "as-printed"', "mechanism.answers was None"),
+        ('source = "people.csv"', 'source = "a.csv"\nname = "folk"', "dataset.name was 'people'"),
+    ],
+)
+def test_terms_that_were_promised_cannot_be_changed_behind_a_ledger(old, new, says):
+    ledger = MemoryLedger()
+    broker(ledger).close()
+    changed = parse_config(config().text.replace(old, new))
+    with pytest.raises(ConfigError) as refused:
+        Broker(changed, ledger, data=table(changed), certificate=False)
+    assert says in refused.value.message
+
+
+def test_other_settings_may_change_from_one_start_to_the_next():
+    ledger = MemoryLedger()
+    broker(ledger).close()
+    changed = parse_config(config().text.replace("error_threshold = 20", "error_threshold = 30"))
+    with Broker(changed, ledger, data=table(changed), certificate=False) as service:
+        assert service.ask("ann", count(0, 9)).answers
+
+
+def test_who_was_added_in_the_file_and_leaves_has_not_donated_for_that():
+    ledger = MemoryLedger()
+    broker(ledger).close()
+    added = parse_config(config().text + '[analysts.dan]\nshare = "1/8"\n')
+    with Broker(added, ledger, data=table(added), certificate=False) as service:
+        service.leave("dan")
+    history = History.of(ledger.events())
+    assert [type(entry) for entry in history.stream[:1]] == [Granted]
+    assert history.stream[1] == (Left("dan"), False)
+    with Broker(added, ledger, data=table(added), certificate=False) as service:
+        service.leave("cleo", donate=True)
+    assert History.of(ledger.events()).stream[2] == (Left("cleo"), True)
+
+
+def test_a_question_that_cannot_be_prepared_is_refused_and_the_others_are_served(monkeypatch):
+    ledger = MemoryLedger()
+    with broker(ledger) as service:
+        order = service._worker.state.mechanism._order
+
+        def broken(block, analyst, pay):
+            if analyst == "ann":
+                raise MemoryError
+            return order(block, analyst, pay)
+
+        monkeypatch.setattr(service._worker.state.mechanism, "_order", broken)
+        with pytest.raises(SharewellError, match="could not be computed"):
+            service.ask("ann", count(0, 9), key="k")
+        assert service.ask("ben", count(0, 9)).answers
+    with broker(ledger) as service, pytest.raises(SharewellError, match="could not be computed"):
+        service.ask("ann", count(0, 9), key="k")

@@ -55,7 +55,8 @@ class ByCells:
         """A low-rank update, in the form that stays positive however precise the rows are."""
         spread = self._covariance @ matrix.T
         inner = matrix @ spread + np.diag(variances)
-        gain = np.linalg.solve(inner, spread.T).T
+        # One row is the usual case, and a division is quicker than a system of one equation.
+        gain = spread / inner if len(inner) == 1 else np.linalg.solve(inner, spread.T).T
         self._estimate += gain @ (values - matrix @ self._estimate)
         self._covariance -= gain @ spread.T
         self._covariance -= (self._covariance @ matrix.T - gain * variances) @ gain.T

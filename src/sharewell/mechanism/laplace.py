@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -37,8 +36,9 @@ class Laplace(Mechanism):
     def __init__(self, curator: Curator, *, query_budget: Amount) -> None:
         super().__init__(curator)
         self.query_budget = amount(query_budget, "query_budget")
-        #: Questions that were paid for and, for a crash, never answered.
-        self._owed = {_key(found.block): found for found in self.recovered}  # type: ignore[arg-type]
+        #: What was paid for and, for a crash, never given; and what of it a prepared question will take.
+        self._owed = list(self.recovered)
+        self._claimed: list[Measurement] = []
 
     def means(self, analyst: str) -> Fraction:
         """The whole pot."""
@@ -60,20 +60,35 @@ class Laplace(Mechanism):
                 "Nothing is kept here that could be answered from for free.", hint="Pay for it."
             )
         rows = primitives(block)
-        if _key(rows) in self._owed:
-            return None
+        for found in self._owed:
+            if _same(found.block, rows):
+                self._owed.remove(found)
+                self._claimed.append(found)
+                return None
         return self.curator.order(rows, self.query_budget, self._pot(self.query_budget))
 
     def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
         if bought is None:
-            bought = self._owed.pop(_key(primitives(prepared.block)))
+            bought = self._take_claimed(prepared)
         values, variances = bought.values.tolist(), bought.variances.tolist()
         return [
             self._shown(query, value, variance, "measured", bought, prepared.analyst)
             for query, value, variance in zip(prepared.block, values, variances, strict=True)
         ]
 
+    def forget(self, prepared: Prepared) -> None:
+        """Give up a prepared question; what it would have taken stays owed."""
+        super().forget(prepared)
+        if prepared.order is None and prepared.places:
+            self._owed.append(self._take_claimed(prepared))
 
-def _key(rows: Iterable[Any]) -> tuple[str, ...]:
-    """What a question consists of."""
-    return tuple(row.key for row in rows)
+    def _take_claimed(self, prepared: Prepared) -> Measurement:
+        rows = primitives(prepared.block)
+        found = next(claimed for claimed in self._claimed if _same(claimed.block, rows))
+        self._claimed.remove(found)
+        return found
+
+
+def _same(block: Any, rows: ParallelBlock) -> bool:
+    """Whether two blocks consist of the same rows."""
+    return [row.key for row in block] == [row.key for row in rows]

@@ -360,7 +360,8 @@ class Curator:
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         bill = self._accounts.bill(cost, payer)
-        if strangers := sorted(set(bill) - set(self.payers)):
+        # The accounts know everybody here; a view has one payer.
+        if self._only is not None and (strangers := sorted(set(bill) - set(self.payers))):
             raise UnknownPayer(f"{strangers[0]} does not pay here.")
         return bill
 

@@ -13,7 +13,7 @@ from sharewell.privacy.ledger import Charged, Released
 from sharewell.query.block import Measurable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurement:
     """A block's noisy values, public from now on, and the exact variance of each.
 

@@ -91,11 +91,13 @@ def _sampler(kind: str, scale: float) -> Any:
     return dp.m.make_gaussian(space, dp.l2_distance(T="i64"), scale=scale)
 
 
+@lru_cache(maxsize=1024)
 def laplace_scale(sensitivity: int, epsilon: Fraction) -> float:
     """The scale sensitivity / epsilon, rounded up to a double."""
     return _up(sensitivity / epsilon, lambda scale: Fraction(scale))
 
 
+@lru_cache(maxsize=1024)
 def gaussian_scale(sensitivity_squared: int, rho: Fraction) -> float:
     """The standard deviation sqrt(sensitivity^2 / (2 rho)), rounded up to a double."""
     return _up(sensitivity_squared / (2 * rho), lambda scale: Fraction(scale) ** 2, math.sqrt)

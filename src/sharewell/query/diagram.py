@@ -265,6 +265,9 @@ def apply(node: Node, array: NDArray[Any]) -> float:
     Then level by level: each node holds the slices of the array that reach it, already weighted and
     summed over the attributes above, so a node is visited once however many paths lead to it.
     """
+    if array.ndim == 1:
+        # All edges of a node end in different children, and here there is one.
+        return (array @ node.edges[0][0]).item()
     boxes = [_extent(nodes) for nodes in _levels(node)]
     reached: dict[Node, NDArray[Any]] = {node: array[tuple(boxes)]}
     for box in boxes:

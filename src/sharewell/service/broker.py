@@ -11,7 +11,7 @@ from threading import Lock
 
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import Closed, KeyReused, PrivacyError, RequestError
+from sharewell.errors import Closed, PrivacyError, RequestError
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.ledger import Done, Ledger
 from sharewell.privacy.noise import ExactNoise, Noise
@@ -19,9 +19,10 @@ from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
 from sharewell.service.quote import Quote, quote
 from sharewell.service.result import Result
-from sharewell.service.served import Served, refused
+from sharewell.service.served import Served, refuse_withdrawn
 from sharewell.service.state import State
-from sharewell.service.ticket import Ticket, Tickets
+from sharewell.service.teller import Teller
+from sharewell.service.ticket import Ticket, Tickets, key_reused
 from sharewell.service.worker import Worker
 from sharewell.sharing.follower import Follower
 from sharewell.sharing.report import Report
@@ -72,17 +73,18 @@ class Broker:
         self._closing = False
         self._closed = Lock()
         self._tickets = Tickets()
-        self._follower: Follower | None = None
+        self._teller: Teller | None = None
         self._followed = 0
         data = config.vector() if data is None else data
         opened = partial(State.open, config, ledger, data, noise, self._tickets)
         self._worker = Worker(ledger, self._tickets, opened, self._follow, tick)
         if certificate:
-            self._follower = Follower(
+            follower = Follower(
                 self._state.collective,
                 error_threshold=config.error_threshold,
                 scheduler=self._state.scheduler,
             )
+            self._teller = Teller(follower, self._state.entries)
         self._follow(self._state, ())
         self._worker.start()
 
@@ -102,18 +104,15 @@ class Broker:
             raise RequestError(f"A key is a text of 1 to {LONGEST_KEY} characters.")
         ticket = self._tickets.find(analyst, key)
         if ticket is None:
-            statement = self._compile(sql)
-            self._state.mechanism.require(analyst)
+            new = Ticket(analyst, key, sql, pay, self._compile)
+            self._refuse_nonsense(new)
             with self._closed:
                 self._refuse_when_closing()
-                new = Ticket(analyst, key, statement, pay)
                 ticket = self._tickets.add(new)
                 if ticket is new:
                     self._worker.put(new)
-        if ticket.statement.text != sql or ticket.pay != pay:
-            raise KeyReused(
-                f"The key {key!r} belongs to another question.", hint="Use a new key for a new one."
-            )
+        if not ticket.asks(sql, pay):
+            raise key_reused(key)
         return ticket
 
     def ask(
@@ -158,9 +157,9 @@ class Broker:
 
     def certificate(self, *, up_to_date: bool = False) -> Report:
         """How everybody fares here, alone and without each other."""
-        if self._follower is None:
+        if self._teller is None:
             raise RequestError("The certificate is switched off.", hint="Open the broker with it.")
-        return self._follower.wait() if up_to_date else self._follower.report()
+        return self._teller.report(up_to_date=up_to_date)
 
     # What curators do
 
@@ -173,8 +172,13 @@ class Broker:
         """Take in a new analyst, with a share of what nobody holds, in the budget's currency."""
 
         def take_in(state: State) -> None:
-            state.mechanism.join(analyst, share)
+            # The scheduler first: what it refuses must not be in the ledger, or nobody could open it.
             state.scheduler.join(analyst)
+            try:
+                state.mechanism.join(analyst, share)
+            except BaseException:
+                state.scheduler.leave(analyst)
+                raise
             state.joined(analyst)
 
         self._run(take_in)
@@ -186,11 +190,7 @@ class Broker:
             state.mechanism.leave(analyst, donate=donate)
             withdrawn = [place.item for place in state.scheduler.leave(analyst)]
             state.left(analyst, donate)
-            gone = RequestError(f"{analyst} has left.", hint="Questions that waited are not answered.")
-            if withdrawn:
-                self._ledger.append_many([refused(ticket, gone) for ticket in withdrawn])
-            for ticket in withdrawn:
-                ticket.refused(gone)
+            refuse_withdrawn(self._ledger, withdrawn)
 
         self._run(let_go)
 
@@ -201,8 +201,8 @@ class Broker:
                 return
             self._closing = True
         self._worker.close()
-        if self._follower:
-            self._follower.close()
+        if self._teller:
+            self._teller.close()
 
     def __enter__(self) -> Broker:
         return self
@@ -213,6 +213,11 @@ class Broker:
     @property
     def _state(self) -> State:
         return self._worker.state
+
+    def _refuse_nonsense(self, ticket: Ticket) -> None:
+        """Refuse what cannot be asked, before anything is stored."""
+        self._state.mechanism.require(ticket.analyst)
+        _ = ticket.statement
 
     def _refuse_when_closing(self) -> None:
         if self._closing:
@@ -228,11 +233,10 @@ class Broker:
         """Tell the certificate what has happened since it was last told."""
         for each in served:
             state.served(each)
-        if self._follower is None:
+        if self._teller is None:
             return
-        for entry in state.stream_from(self._followed):
-            self._follower.record(entry)
-        self._followed = state.happened
+        self._teller.put(state.stream[self._followed :])
+        self._followed = len(state.stream)
 
     def _compile(self, sql: str) -> Statement:
         return compile_sql(sql, self.config.domain, table=self.config.name)

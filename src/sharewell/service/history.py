@@ -6,11 +6,13 @@ opens a ledger takes it up from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from sharewell.errors import OverBudget
+from sharewell.mechanism.strategy import Strategy
 from sharewell.privacy.ledger import (
     Answered,
     Asked,
@@ -21,12 +23,13 @@ from sharewell.privacy.ledger import (
     Granted,
     Left,
     Refused,
-    Released,
     Turn,
 )
 
 #: What a scheduler is told: somebody asks (by the question's number), is done, joins or leaves.
 Told = Asked | Done | Granted | Left
+#: What happens in a collective: somebody asks, joins, or leaves and may donate what was left.
+Happened = Asked | Granted | tuple[Left, bool]
 
 
 @dataclass
@@ -45,31 +48,34 @@ class History:
     waiting: dict[int, Asked] = field(default_factory=dict)
     since: list[tuple[int, Told]] = field(default_factory=list)
     #: The collective's stream: questions as they were served, and who came and went.
-    stream: list[Asked | Granted | tuple[Left, bool]] = field(default_factory=list)
+    stream: list[Happened] = field(default_factory=list)
+    _left: dict[str, Fraction] = field(default_factory=dict)
+    _gave_all: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> History:
         """Read a ledger."""
         history = cls()
-        recent: list[Event] = []
         for number, event in enumerate(events):
-            history.add(number, event, recent)
-            recent = [*recent[-2:], event]
+            history.add(number, event)
         return history
 
-    def add(self, number: int, event: Event, recent: list[Event]) -> None:
-        """Take in one event; `recent` are those just before it."""
+    def add(self, number: int, event: Event) -> None:
+        """Take in one event."""
         match event:
             case Configured():
                 self.settings = event
+            case Charged(bill, purpose):
+                self._charge(bill, purpose)
             case Granted(payer, share):
+                self._left[payer] = share
                 if self.settings is None:
                     self.initial[payer] = share
                 else:
                     self.stream.append(event)
                     self.since.append((number, event))
             case Left(payer):
-                self.stream.append((event, donated(payer, recent)))
+                self.stream.append((event, payer in self._gave_all))
                 self.since.append((number, event))
             case Done():
                 self.since.append((number, event))
@@ -88,6 +94,14 @@ class History:
             if not isinstance(told, Asked) or (number not in self.ended and number not in self.due):
                 yield number, told
 
+    def _charge(self, bill: Mapping[str, Fraction], purpose: Mapping[str, Any]) -> None:
+        """Note who has spent all that was left on the seed: whoever leaves after that has donated it."""
+        for payer, cost in bill.items():
+            self._left[payer] -= cost
+            self._gave_all.discard(payer)
+        if len(bill) == 1 and purpose.get("measure", {}).get("kind") == Strategy.kind:
+            self._gave_all |= {payer for payer in bill if not self._left[payer]}
+
     def _turn(self, turn: Turn, taken: tuple[int, ...]) -> None:
         open_ones = {**self.waiting, **{n: t for n, t in self.since if isinstance(t, Asked)}}
         self.turn = turn
@@ -105,15 +119,3 @@ class History:
         self.waiting.pop(asked, None)
         if isinstance(event, Answered) or event.code == OverBudget.code:
             self.stream.append(self.asked[asked])
-
-
-def donated(payer: str, recent: list[Event]) -> bool:
-    """Whether somebody who leaves has spent what was left on the seed: the last thing charged to them.
-
-    Who has just joined has paid for the seed too, with the first part of their share.
-    """
-    match recent:
-        case [before, Charged(bill, purpose), Released()] if set(bill) == {payer}:
-            joining = isinstance(before, Granted) and before.payer == payer
-            return not joining and purpose.get("measure", {}).get("kind") == "strategy"
-    return False

@@ -19,33 +19,38 @@ class Quote:
 
     statement: Statement
     cost: Fraction
-    left: Fraction
+    #: What there is to pay with: the rest of one's share, or a common pot.
+    means: Fraction
     paid: tuple[float | None, ...] | None
     free: tuple[float | None, ...] | None
 
     @property
     def is_free(self) -> bool:
         """Whether paying would cost nothing: everything was measured before."""
-        return self.cost == 0
+        return self.paid is not None and self.cost == 0
 
 
 def quote(mechanism: Mechanism, statement: Statement, analyst: str) -> Quote:
     """The quote of a statement: its blocks are bought one after the other, while something is left."""
-    left = mechanism.curator.left(analyst)
+    means = mechanism.means(analyst)
     cost = Fraction(0)
     paid: list[float | None] = []
     free: list[float | None] = []
     payable, for_nothing = True, True
     for block in statement.blocks:
         found = mechanism.preview(block, analyst)
-        best = found.paid if found.paid and cost + found.paid.cost <= left else found.free
+        best = found.paid if found.paid and cost + found.paid.cost <= means else found.free
         cost += best.cost if best else 0
         payable &= best is not None
         for_nothing &= found.free is not None
         paid += best.standard_errors if best else _unknown(block)
         free += found.free.standard_errors if found.free else _unknown(block)
     return Quote(
-        statement, cost, left, tuple(paid) if payable else None, tuple(free) if for_nothing else None
+        statement,
+        cost if payable else Fraction(0),
+        means,
+        tuple(paid) if payable else None,
+        tuple(free) if for_nothing else None,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from sharewell.errors import SharewellError
+from collections.abc import Sequence
+from functools import cached_property
+
+from sharewell.errors import RequestError, SharewellError
 from sharewell.mechanism.base import Answer, Prepared
-from sharewell.privacy.ledger import Answered, Refused
+from sharewell.privacy.ledger import Answered, Ledger, Refused
 from sharewell.service.result import Result
 from sharewell.service.ticket import Ticket
 
@@ -34,7 +37,7 @@ class Served:
         else:
             self.ticket.answered(self._result)
 
-    @property
+    @cached_property
     def _result(self) -> Result:
         ticket = self.ticket
         return Result(ticket.stored, ticket.analyst, ticket.statement, self.answers)
@@ -43,3 +46,15 @@ class Served:
 def refused(ticket: Ticket, error: SharewellError) -> Refused:
     """The event that a question was refused."""
     return Refused(ticket.stored, error.code, error.message)
+
+
+def refuse_withdrawn(ledger: Ledger, withdrawn: Sequence[Ticket]) -> None:
+    """Refuse questions that waited when their analyst left."""
+    reasons = [
+        RequestError(f"{t.analyst} has left.", hint="Questions that waited are not answered.")
+        for t in withdrawn
+    ]
+    if withdrawn:
+        ledger.append_many([refused(*each) for each in zip(withdrawn, reasons, strict=True)])
+    for ticket, reason in zip(withdrawn, reasons, strict=True):
+        ticket.refused(reason)

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import LedgerError, OverBudget, RequestError
+from sharewell.errors import ConfigError, OverBudget
 from sharewell.mechanism.base import Mechanism
 from sharewell.privacy.curator import Curator
-from sharewell.privacy.ledger import (
-    Answered,
-    Asked,
-    Configured,
-    Done,
-    Event,
-    Granted,
-    Ledger,
-    Left,
-    Refused,
-)
+from sharewell.privacy.ledger import Asked, Configured, Done, Event, Granted, Ledger, Left
 from sharewell.privacy.noise import Noise
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
-from sharewell.service.history import History
-from sharewell.service.result import Result, from_plain
-from sharewell.service.served import Served
+from sharewell.service.history import Happened, History
+from sharewell.service.served import Served, refuse_withdrawn
 from sharewell.service.ticket import Ticket, Tickets
 from sharewell.sharing.collective import Collective
 from sharewell.sharing.scheduler import Scheduler
@@ -46,7 +38,7 @@ class State:
     #: The shares that the collective began with.
     initial: Mapping[str, Fraction]
     #: What has happened in it: questions as they were served, and who came and went.
-    _stream: list[Asked | Granted | tuple[Left, bool]]
+    stream: list[Happened]
     #: Questions that had their turn before a crash, to be answered first.
     due: list[Ticket] = field(default_factory=list)
 
@@ -58,7 +50,18 @@ class State:
 
         Analysts who wait keep the tickets that they hold.
         """
-        remembering = _Remembering(ledger)
+        with _without_collections():
+            return cls._open(config, _Remembering(ledger), data, noise, tickets)
+
+    @classmethod
+    def _open(
+        cls,
+        config: Config,
+        remembering: _Remembering,
+        data: DataVector,
+        noise: Noise,
+        tickets: Tickets,
+    ) -> State:
         curator = Curator(
             data,
             config.budget,
@@ -69,6 +72,8 @@ class State:
         )
         settings = Configured({"config": config.text})
         last = [event for event in remembering.events() if isinstance(event, Configured)][-1:]
+        if last:
+            _refuse_other_terms(last[0], config)
         if last != [settings]:
             remembering.append(settings)
         mechanism = config.make(curator)
@@ -76,7 +81,7 @@ class State:
         remembering.forget()
         state = cls(config, curator, mechanism, config.scheduler(), history.initial, history.stream)
         state._take_up_questions(history, tickets)
-        state._take_up_scheduler(history, tickets)
+        refuse_withdrawn(remembering, state._take_up_scheduler(history, tickets))
         return state
 
     @property
@@ -84,37 +89,29 @@ class State:
         """The collective as it began."""
         return replace(self.config.collective, shares=self.initial)
 
-    @property
-    def happened(self) -> int:
-        """How many entries the stream has."""
-        return len(self._stream)
-
-    def stream_from(self, start: int) -> Iterator[Entry]:
-        """What has happened in the collective from an entry on."""
-        for entry in self._stream[start:]:
-            match entry:
-                case Granted(payer, share):
-                    yield Join(payer, share)
-                case (Left(payer), donate):
-                    yield Leave(payer, donate)
-                case Asked():
-                    for block in self._compile(entry).blocks:
-                        yield Ask(entry.analyst, block, entry.pay)
+    def entries(self, happened: Happened) -> Iterator[Entry]:
+        """What has happened, in the words of the certificate."""
+        match happened:
+            case Granted(payer, share):
+                yield Join(payer, share)
+            case (Left(payer), donate):
+                yield Leave(payer, donate)
+            case Asked(_, analyst, question, pay):
+                yield Ask(analyst, self._compile(question["sql"]).blocks, pay)
 
     def served(self, served: Served) -> None:
         """Add a question to the stream, as `History` will find it in the ledger."""
         if served.error is None or served.error.code == OverBudget.code:
             ticket = served.ticket
-            question = {"sql": ticket.statement.text}
-            self._stream.append(Asked(ticket.key, ticket.analyst, question, ticket.pay))
+            self.stream.append(Asked(ticket.key, ticket.analyst, {"sql": ticket.sql}, ticket.pay))
 
     def joined(self, analyst: str) -> None:
         """Add somebody who came to the stream."""
-        self._stream.append(Granted(analyst, self.curator.share(analyst)))
+        self.stream.append(Granted(analyst, self.curator.share(analyst)))
 
     def left(self, analyst: str, donate: bool) -> None:
         """Add somebody who went to the stream."""
-        self._stream.append((Left(analyst), donate))
+        self.stream.append((Left(analyst), donate))
 
     def take_due(self) -> list[Ticket]:
         """What is to be answered first."""
@@ -123,49 +120,84 @@ class State:
 
     def _take_up_questions(self, history: History, tickets: Tickets) -> None:
         """Know all questions again, and tell those who waited without knowing how theirs had ended."""
+        missing = []
         for number, asked in history.asked.items():
-            ticket = tickets.numbered(number)
+            ticket, ended = tickets.numbered(number), history.ended.get(number)
             if ticket is None:
-                ticket = Ticket(asked.analyst, asked.key, self._compile(asked), asked.pay)
-                ticket.number = number
-                tickets.keep([ticket])
-            if not ticket.done and number in history.ended:
-                _settle(ticket, history.ended[number])
+                missing.append(Ticket.restored(number, asked, ended, self._compile))
+            elif ended and not ticket.done:
+                ticket.settle(ended)
+        tickets.keep(missing)
         self.due = [tickets.known(number) for number in history.due]
+        for ticket in self.due:
+            ticket.place = None
 
-    def _take_up_scheduler(self, history: History, tickets: Tickets) -> None:
-        if history.turn:
+    def _take_up_scheduler(self, history: History, tickets: Tickets) -> list[Ticket]:
+        """Tell the scheduler what it was told; questions that nobody is here for are given back."""
+        withdrawn = []
+        if history.turn and history.turn.scheduler.get("scheduler") == self.scheduler.name:
             self.scheduler.restore(history.turn.scheduler, time.monotonic())
+        elif history.turn:
+            # The settings name another one by now: it begins with those who are here.
+            for analyst in self.mechanism.analysts:
+                if analyst not in self.scheduler.analysts:
+                    self.scheduler.join(analyst)
+            for analyst in self.scheduler.analysts:
+                if analyst not in self.mechanism.analysts:
+                    self.scheduler.leave(analyst)
         for number, told in history.still_waiting():
             match told:
                 case Asked(_, analyst):
                     ticket = tickets.known(number)
-                    ticket.place = self.scheduler.submit(analyst, ticket)
-                case Done(analyst):
+                    if analyst in self.scheduler.analysts:
+                        ticket.place = self.scheduler.submit(analyst, ticket)
+                    else:
+                        withdrawn.append(ticket)
+                case Done(analyst) if analyst in self.scheduler.analysts:
                     self.scheduler.done(analyst)
                 case Granted(payer) if payer not in self.scheduler.analysts:
                     self.scheduler.join(payer)
                 case Left(payer) if payer in self.scheduler.analysts:
-                    self.scheduler.leave(payer)
+                    withdrawn += [place.item for place in self.scheduler.leave(payer)]
+        return withdrawn
 
-    def _compile(self, asked: Asked) -> Statement:
-        return compile_sql(asked.question["sql"], self.config.domain, table=self.config.name)
-
-
-def _settle(ticket: Ticket, ended: Answered | Refused) -> None:
-    match ended:
-        case Answered(number, answers):
-            found = tuple(from_plain(answer) for answer in answers)
-            ticket.answered(Result(number, ticket.analyst, ticket.statement, found))
-        case Refused(_, code, message):
-            ticket.refused(refusal(code, message))
+    def _compile(self, sql: str) -> Statement:
+        return compile_sql(sql, self.config.domain, table=self.config.name)
 
 
-def refusal(code: str, message: str) -> RequestError:
-    """A refusal that was stored, with the code that it had."""
-    error = RequestError(message)
-    error.code = code
-    return error
+def _refuse_other_terms(before: Configured, config: Config) -> None:
+    """Refuse settings that would make what was promised and stored mean something else.
+
+    Prices that change in between would break the promise that nobody is worse off, and questions are
+    stored with the name of their table. Everything else may change from one start to the next.
+    """
+    then, now = (tomllib.loads(text) for text in (before.settings["config"], config.text))
+    name = [tables["dataset"].get("name", "people") for tables in (then, now)]
+    if name[0] != name[1]:
+        raise ConfigError(
+            f"dataset.name was {name[0]!r} when the ledger was begun, and is {name[1]!r} now.",
+            hint="Call it by its old name, or begin a new ledger.",
+        )
+    old, new = then.get("mechanism", {}), now.get("mechanism", {})
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            raise ConfigError(
+                f"mechanism.{key} was {old.get(key)!r} when the ledger was begun, and is "
+                f"{new.get(key)!r} now.",
+                hint="Set it back, or begin a new ledger: the old one has made promises with it.",
+            )
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """A long ledger is a million objects that stay: looking among them for garbage takes longest."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Remembering:
@@ -185,9 +217,7 @@ class _Remembering:
         return first
 
     def events(self) -> Iterator[Event]:
-        if self._events is None:
-            raise LedgerError("The ledger has been read.", hint="Open it again to read it again.")
-        return iter(tuple(self._events))
+        return self._ledger.events() if self._events is None else iter(tuple(self._events))
 
     def __len__(self) -> int:
         return len(self._ledger)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from threading import Event, Lock
 from typing import Any
 
-from sharewell.errors import RequestError
+from sharewell.errors import KeyReused, RequestError, SharewellError
+from sharewell.privacy.ledger import Answered, Asked, Refused
 from sharewell.query.statement import Statement
-from sharewell.service.result import Result
+from sharewell.service.result import Result, from_plain
 from sharewell.sharing.schedulers.base import Ticket as Place
+
+#: Held while an answer of an earlier time is made; a lock for each ticket would be one too many.
+_MAKING = Lock()
 
 
 class Ticket:
@@ -20,16 +25,56 @@ class Ticket:
     the question stays, and asking again with the same key finds it.
     """
 
-    def __init__(self, analyst: str, key: str, statement: Statement, pay: bool) -> None:
+    def __init__(
+        self,
+        analyst: str,
+        key: str,
+        sql: str,
+        pay: bool,
+        compile: Callable[[str], Statement],
+        ended: Answered | Refused | None = None,
+    ) -> None:
         self.analyst = analyst
         self.key = key
-        self.statement = statement
+        self.sql = sql
         self.pay = pay
         self.number: int | None = None
         #: Where it stands with the scheduler, while it waits there.
         self.place: Place[Any] | None = None
-        self.future: Future[Result] = Future()
-        self._taken = Event()
+        self._compile = compile
+        # Of questions that ended before a restart, most are never looked at again.
+        self._ended = ended
+        self._future = None if ended else _uncancelled()
+        self._taken = None if ended else Event()
+
+    @classmethod
+    def restored(
+        cls,
+        number: int,
+        asked: Asked,
+        ended: Answered | Refused | None,
+        compile: Callable[[str], Statement],
+    ) -> Ticket:
+        """A question as the ledger has it; of one that has ended, the answer is made when it is read."""
+        ticket = cls(asked.analyst, asked.key, asked.question["sql"], asked.pay, compile, ended)
+        ticket.number = number
+        return ticket
+
+    @cached_property
+    def statement(self) -> Statement:
+        """What is asked."""
+        return self._compile(self.sql)
+
+    @property
+    def future(self) -> Future[Result]:
+        """What will hold the answer, or the refusal."""
+        if self._future is None:
+            with _MAKING:
+                if self._future is None:
+                    future = _uncancelled()
+                    self._settle(future, self._ended)
+                    self._future, self._ended = future, None
+        return self._future
 
     @property
     def stored(self) -> int:
@@ -41,16 +86,21 @@ class Ticket:
     @property
     def done(self) -> bool:
         """Whether it was answered or refused."""
-        return self.future.done()
+        return self._future is None or self._future.done()
+
+    def asks(self, sql: str, pay: bool) -> bool:
+        """Whether the question is this one; a key stands for one question only."""
+        return self.sql == sql and self.pay == pay
 
     def taken(self) -> None:
         """Take note that the question is stored for good."""
-        self._taken.set()
+        if self._taken:
+            self._taken.set()
 
     def follow(self, other: Ticket) -> None:
         """Have the same answer as another ticket of the same question."""
         self.number = other.number
-        self._taken.set()
+        self.taken()
         other.future.add_done_callback(self._copy)
 
     def _copy(self, found: Future[Result]) -> None:
@@ -62,21 +112,49 @@ class Ticket:
 
     def answered(self, result: Result) -> None:
         """Hand over the answer."""
-        self._taken.set()
+        self.taken()
         self.future.set_result(result)
 
     def refused(self, error: Exception) -> None:
         """Say why there is none."""
-        self._taken.set()
+        self.taken()
         self.future.set_exception(error)
+
+    def settle(self, ended: Answered | Refused) -> None:
+        """Hand over what the ledger holds, to somebody who waits."""
+        self.taken()
+        self._settle(self.future, ended)
+
+    def _settle(self, future: Future[Result], ended: Answered | Refused | None) -> None:
+        try:
+            if not isinstance(ended, Answered):
+                raise refusal(ended.code, ended.message) if ended else RequestError("It is open.")
+            answers = tuple(from_plain(answer) for answer in ended.answers)
+            future.set_result(Result(ended.asked, self.analyst, self.statement, answers))
+        except SharewellError as error:
+            future.set_exception(error)
 
     def wait_until_taken(self, timeout: float | None = None) -> bool:
         """Wait until the question is stored, answered or refused."""
-        return self._taken.wait(timeout)
+        return self._taken is None or self._taken.wait(timeout)
 
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the answer; raises the refusal, or TimeoutError."""
         return self.future.result(timeout)
+
+
+def _uncancelled() -> Future[Result]:
+    """A future that those who wait cannot cancel: the question may have been paid for."""
+    future: Future[Result] = Future()
+    future.set_running_or_notify_cancel()
+    return future
+
+
+def refusal(code: str, message: str) -> RequestError:
+    """A refusal that was stored, with the code that it had."""
+    error = RequestError(message)
+    error.code = code
+    return error
 
 
 class Tickets:
@@ -126,15 +204,21 @@ class Tickets:
             known = self._by_key.get((ticket.analyst, ticket.key), ticket)
             if known is ticket:
                 new.append(ticket)
-            else:
+            elif known.asks(ticket.sql, ticket.pay):
                 ticket.follow(known)
+            else:
+                ticket.refused(key_reused(ticket.key))
         return new
 
     def drop(self, batch: Sequence[Ticket], error: Exception) -> None:
-        """Forget tickets that could not be stored, or not be finished, and say why."""
+        """Forget tickets that could not be stored, or not be finished, and say why.
+
+        Those that are known by their number stay: they are stored, and their keys are used.
+        """
         with self._lock:
             for ticket in batch:
-                if self._by_key.get((ticket.analyst, ticket.key)) is ticket:
+                known = ticket.number is not None and self._by_number.get(ticket.number) is ticket
+                if not known and self._by_key.get((ticket.analyst, ticket.key)) is ticket:
                     del self._by_key[ticket.analyst, ticket.key]
         for ticket in batch:
             if not ticket.done:
@@ -145,3 +229,10 @@ class Tickets:
         for ticket in list(self._by_key.values()):
             if not ticket.done:
                 ticket.refused(error)
+
+
+def key_reused(key: str) -> KeyReused:
+    """Says that a key stands for something else."""
+    return KeyReused(
+        f"The key {key!r} belongs to another question.", hint="Use a new key for a new one."
+    )

@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import RLock, Thread
 
-from sharewell.errors import Closed, LedgerError, LedgerUnavailable, SharewellError, UnknownPayer
+from sharewell.errors import (
+    Closed,
+    LedgerError,
+    LedgerUnavailable,
+    QueryError,
+    SharewellError,
+    UnknownPayer,
+)
 from sharewell.mechanism.base import Prepared
 from sharewell.privacy.ledger import Asked, Event, Ledger, Turn
 from sharewell.privacy.measurement import Measurement
@@ -176,7 +183,7 @@ class Worker:
         for at, ticket in enumerate(new):
             ticket.number = first + at
             ticket.place = self.state.scheduler.submit(ticket.analyst, ticket)
-        return [Asked(t.key, t.analyst, {"sql": t.statement.text}, t.pay) for t in new]
+        return [Asked(t.key, t.analyst, {"sql": t.sql}, t.pay) for t in new]
 
     def _decide(self) -> list[Ticket]:
         """Whose turn it is: all that can be served now, or one at a tick."""
@@ -186,10 +193,13 @@ class Worker:
                 return []
             self._next_tick = now + self._tick
             place = scheduler.next(now)
-            return [place.item] if place else []
-        chosen: list[Ticket] = []
-        while scheduler.waiting and len(chosen) < MOST_AT_ONCE and (place := scheduler.next(now)):
-            chosen.append(place.item)
+            chosen = [place.item] if place else []
+        else:
+            chosen = []
+            while scheduler.waiting and len(chosen) < MOST_AT_ONCE and (place := scheduler.next(now)):
+                chosen.append(place.item)
+        for ticket in chosen:
+            ticket.place = None
         return chosen
 
     def _prepare(self, ticket: Ticket) -> tuple[list[Prepared], SharewellError | None]:
@@ -198,10 +208,12 @@ class Worker:
         try:
             for block in ticket.statement.blocks:
                 prepared.append(self.state.mechanism.prepare(block, ticket.analyst, pay=ticket.pay))
-        except SharewellError as error:
+        except LedgerError:
+            raise
+        except Exception as error:
             for each in reversed(prepared):
                 self.state.mechanism.forget(each)
-            return [], error
+            return [], error if isinstance(error, SharewellError) else _not_computed()
         return prepared, None
 
     def _store(self, asked: Sequence[Event], served: Sequence[Served]) -> None:
@@ -223,17 +235,28 @@ class Worker:
 
     def _finish(self, served: Sequence[Served], found: Sequence[Measurement]) -> list[Event]:
         """The answers, one after the other, each with what was measured for it just before."""
-        bought = iter(found)
+        measured = iter(found)
         events: list[Event] = []
         with self.thinking:
             for each in served:
-                for prepared in each.prepared:
-                    measured = next(bought) if prepared.order else None
-                    if measured is not None:
-                        events.append(measured.released)
-                    each.answers += self.state.mechanism.finish(prepared, measured)
+                bought = [next(measured) if p.order else None for p in each.prepared]
+                events += [measurement.released for measurement in bought if measurement]
+                try:
+                    for prepared, measurement in zip(each.prepared, bought, strict=True):
+                        each.answers += self.state.mechanism.finish(prepared, measurement)
+                except LedgerError:
+                    raise
+                except Exception as error:
+                    # It is stored, and would be tried again for ever. The others must not wait for it.
+                    each.error = error if isinstance(error, SharewellError) else _not_computed()
+                    self._stale = True
                 events.append(each.event)
         return events
+
+
+def _not_computed() -> QueryError:
+    """Says as little."""
+    return QueryError("The answer could not be computed.", hint="Ask for it in another way.")
 
 
 def _unexpected() -> LedgerUnavailable:

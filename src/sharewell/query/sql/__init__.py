@@ -19,7 +19,7 @@ from sharewell.query.statement import Statement
 
 __all__ = ["Statement", "compile_sql"]
 
-_CACHE = StatementCache(max_statements=512, max_queries=2**16)
+_CACHE = StatementCache(max_statements=4096, max_queries=2**16)
 
 
 def compile_sql(text: str, domain: Domain, table: str = "people") -> Statement:

@@ -80,10 +80,16 @@ class DurableLedger(Ledger):
         return ticket.first
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """Every event so far from a number on, in order, each checked against the chain."""
-        return self._replay(start, self.head.count)
+        """Every event so far from a number on, in order, each checked against the chain.
+
+        After a commit of unknown outcome the store is asked first: what it holds has happened.
+        """
+        return self._replay(start, len(self))
 
     def __len__(self) -> int:
+        if self._doubt is not None:
+            with self._committing:
+                self._settle()
         return self.head.count
 
     def close(self) -> None:

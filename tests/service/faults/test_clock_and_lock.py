@@ -1,0 +1,73 @@
+"""A clock that jumps, and a second broker on the same ledger."""
+
+import threading
+import time
+from itertools import count as counting
+
+import pytest
+
+from sharewell.errors import LedgerInUse
+from sharewell.service.broker import Broker
+from sharewell.service.ledger import SqliteLedger, open_ledger, verify_chain
+from tests.service.brokers import SCHEDULERS, config, count, table
+
+
+def broker(ledger, scheduler="none"):
+    settings = config(scheduler=scheduler)
+    return Broker(settings, ledger, data=table(settings), certificate=False, tick=0.001)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_clock_that_jumps_back_changes_nothing(scheduler, tmp_path, monkeypatch):
+    jumps = counting(2_000_000_000, -86_400)
+    monkeypatch.setattr(time, "time", lambda: float(next(jumps)))
+    path = tmp_path / "ledger.sqlite"
+    answers: dict[tuple[str, str], object] = {}
+    for _ in range(2):
+        with SqliteLedger(path, clock=time.time) as ledger, broker(ledger, scheduler) as service:
+            tickets = [
+                service.submit(name, count(0, at), key=f"{at}")
+                for at in range(3)
+                for name in ("ann", "ben", "cleo")
+            ]
+            for name in service.analysts:
+                service.done(name)
+            found = {(t.analyst, t.key): t.result(20).plain for t in tickets}
+            assert answers in ({}, found)
+            answers = found
+    assert verify_chain(path) == []
+
+
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def place(request, tmp_path):
+    """Where a ledger may be."""
+    if request.param == "SQLite":
+        return str(tmp_path / "ledger.sqlite")
+    return request.getfixturevalue("postgres").database()
+
+
+def test_a_second_broker_on_the_same_ledger_is_refused(place):
+    with open_ledger(place) as ledger, broker(ledger) as service:
+        service.ask("ann", count(0, 3))
+        with pytest.raises(LedgerInUse, match=r"in use by .*process \d+"):
+            open_ledger(place)
+        assert service.ask("ben", count(0, 4)).answers
+
+
+def test_a_second_broker_waits_where_it_is_asked_to_and_goes_on_with_what_it_finds(place):
+    found = {}
+
+    def second():
+        with open_ledger(place, wait=30) as ledger, broker(ledger) as service:
+            found["again"] = service.ask("ann", count(0, 3), key="k").plain
+            found["spent"] = service.status("ann").spent
+
+    with open_ledger(place) as ledger, broker(ledger) as service:
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        first = service.ask("ann", count(0, 3), key="k").plain
+        spent = service.status("ann").spent
+        time.sleep(0.2)
+        assert not found
+    waiting.join(30)
+    assert found == {"again": first, "spent": spent}
