@@ -189,7 +189,7 @@ class Mechanism(ABC):
 
     def require(self, analyst: str) -> None:
         """Refuse those who hold no share."""
-        if analyst not in self.analysts:
+        if not isinstance(analyst, str) or not self.curator.serves(analyst):
             raise UnknownPayer(
                 f"Nobody called {analyst!r} is an analyst here.",
                 hint=f"There are {', '.join(self.analysts)}.",

@@ -80,6 +80,10 @@ class Accounts:
         """Everybody who holds a share and has not left."""
         return tuple(payer for payer in tuple(self._shares) if payer not in self._gone)
 
+    def __contains__(self, payer: object) -> bool:
+        """Whether somebody holds a share and has not left."""
+        return payer in self._shares and payer not in self._gone
+
     def share(self, payer: str) -> Fraction:
         """What a payer was given."""
         return self._of(payer, self._shares)

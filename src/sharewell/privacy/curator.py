@@ -105,6 +105,10 @@ class Curator:
         payers = self._accounts.payers
         return payers if self._only is None else tuple(p for p in payers if p == self._only)
 
+    def serves(self, payer: str) -> bool:
+        """Whether somebody is among the payers."""
+        return payer in self._accounts and self._only in (None, payer)
+
     def share(self, payer: str) -> Fraction:
         """What a payer was given."""
         return self._accounts.share(payer)

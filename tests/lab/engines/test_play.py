@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_run_byte_for_byte(mechanism):
     assert numbers(played(mechanism)) == numbers(played(mechanism))
 
 
-@pytest.mark.parametrize("mechanism", set(MECHANISMS) - {"uniform"})
+@pytest.mark.parametrize("mechanism", sorted(set(MECHANISMS) - {"uniform"}))
 def test_another_seed_gives_other_noise(mechanism):
     assert not np.array_equal(played(mechanism, 1).value, played(mechanism, 2).value)
 
