@@ -159,6 +159,22 @@ def test_a_page_gets_its_tables_and_figures_from_the_run(made, tmp_path):
     assert page.read_text(encoding="utf-8") == once
 
 
+def test_a_page_lists_what_another_run_judges_otherwise(made, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(made / "run.json", other)
+    judged = json.loads((made / "claims.json").read_text(encoding="utf-8"))
+    judged[2]["verdict"] = "holds on the moon"
+    (other / "claims.json").write_text(json.dumps(judged), encoding="utf-8")
+    page = tmp_path / "page.md"
+    page.write_text(f"{PAGE}\n<!-- other -->\n<!-- /other -->\n", encoding="utf-8")
+    update_page(page, made, other)
+    _, _, table = page.read_text(encoding="utf-8").partition("<!-- other -->")
+    assert table.count("holds on the moon") == 1
+    assert judged[2]["says"] in table
+    assert judged[1]["says"] not in table
+
+
 def test_a_figure_that_a_new_run_does_not_have_is_taken_away(made, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE, encoding="utf-8")

@@ -75,16 +75,14 @@ def write_report(out: Path, results: Path) -> None:
     (out / "report.html").write_text(document.html(parts), encoding="utf-8")
 
 
-def update_page(page: Path, out: Path) -> None:
+def update_page(page: Path, out: Path, other: Path | None = None) -> None:
     """Rewrite a page's parts between markers from a run's output, and copy its figures beside it.
 
     The parts are `<!-- claims -->`, `<!-- settings -->` and `<!-- figures -->`, each up to its
-    `<!-- /... -->`. A page needs the first; the figures go to `figures/reproduction` beside it.
+    `<!-- /... -->`. A page needs the first; the figures go to `figures/reproduction` beside it. With
+    the output of an `other` run, `<!-- other -->` lists the claims that it judges otherwise.
     """
-    report = out / "claims.json"
-    if not report.is_file():
-        raise SourceError(f"There is no report in {os.fspath(out)}.", hint="Run `sharewell reproduce`.")
-    judged = json.loads(report.read_text(encoding="utf-8"))
+    judged = _judged(out)
     text = page.read_text(encoding="utf-8")
     folder = page.parent / "figures" / "reproduction"
     table = Table(
@@ -92,6 +90,8 @@ def update_page(page: Path, out: Path) -> None:
         [tuple(one[key] for key in ("says", "measured", "verdict", "judged")) for one in judged],
     )
     new: dict[str, list[Part]] = {"claims": [table], "settings": [settings_table(metadata(out))]}
+    if other is not None:
+        new["other"] = [settings_table(metadata(other)), _differences(judged, _judged(other))]
     if "<!-- figures -->" in text:
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.iterdir():
@@ -105,6 +105,26 @@ def update_page(page: Path, out: Path) -> None:
     for name, parts in new.items():
         text = _between(text, name, document.markdown(parts, page.parent))
     page.write_text(text, encoding="utf-8")
+
+
+def _judged(out: Path) -> list[dict[str, Any]]:
+    """The claims of a run, as plain data."""
+    report = out / "claims.json"
+    if not report.is_file():
+        raise SourceError(f"There is no report in {os.fspath(out)}.", hint="Run `sharewell reproduce`.")
+    found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))
+    return found
+
+
+def _differences(here: list[dict[str, Any]], there: list[dict[str, Any]]) -> Table:
+    """The claims on which two runs do not agree."""
+    verdicts = {one["name"]: one["verdict"] for one in here}
+    rows = [
+        (one["says"], one["measured"], one["verdict"], verdicts[one["name"]])
+        for one in there
+        if one["name"] in verdicts and one["verdict"] != verdicts[one["name"]]
+    ]
+    return Table((CLAIM_HEAD[0], "measured there", "verdict there", "verdict here"), rows)
 
 
 def _between(text: str, name: str, new: str) -> str:

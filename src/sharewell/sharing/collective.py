@@ -89,6 +89,10 @@ class Rehearsal:
     ) -> None:
         self._present = None if present is None else frozenset(present)
         self._missing = frozenset(missing)
+        self._ledger = _Forgetful()
+        #: Errors of questions that bought nothing, as long as nobody has bought anything since.
+        self._remembered: dict[tuple[Any, ...], tuple[float, ...]] = {}
+        self._as_of = 0
         self.mechanism = collective.make(
             Curator(
                 collective.empty,
@@ -96,7 +100,7 @@ class Rehearsal:
                 {name: share for name, share in collective.shares.items() if self.sees(name)},
                 neighbours=collective.neighbours,
                 noise=NoNoise(),
-                ledger=_Forgetful(),
+                ledger=self._ledger,
             )
         )
 
@@ -119,8 +123,24 @@ class Rehearsal:
             case Leave(analyst, donate):
                 self.mechanism.leave(analyst, donate=donate)
             case Ask():
-                return self._ask(entry)
+                return self._recall(entry)
         return None
+
+    def _recall(self, ask: Ask) -> tuple[float, ...]:
+        """The errors of a question, or those that it had before if nothing has changed since.
+
+        All that changes a mechanism goes through its ledger.
+        """
+        if len(self._ledger) != self._as_of:
+            self._remembered.clear()
+            self._as_of = len(self._ledger)
+        key = (ask.analyst, ask.pay, *(query.key for query in ask.queries))
+        if key not in self._remembered:
+            errors = self._ask(ask)
+            if len(self._ledger) != self._as_of:
+                return errors
+            self._remembered[key] = errors
+        return self._remembered[key]
 
     def _ask(self, ask: Ask) -> tuple[float, ...]:
         """As the broker does it: all parts are prepared, or none, and then bought together."""

@@ -127,13 +127,13 @@ class Follower:
 def _follow(line: Connection, collective: Collective, error_threshold: float) -> None:
     """What the other process does: take in entries, and report when asked."""
     with suppress(OSError, AttributeError):
-        os.nice(10)
+        os.nice(5)
     certificate = Certificate(collective, error_threshold=error_threshold)
     failed: SharingError | None = None
     while True:
         try:
             message = line.recv()
-        except EOFError:
+        except (EOFError, OSError):
             return
         if message is None:
             line.send(failed or certificate.report())

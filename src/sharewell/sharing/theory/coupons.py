@@ -128,7 +128,7 @@ def coupons(
     >>> round(coupons(10, 50).expected, 1)
     614.3
     >>> round(coupons(2, [5, 1], [0.9, 0.1]).expected, 3)
-    11.217
+    11.46
     """
     checked = Quotas.of(analysts, quota, probabilities)
     return Coupons(checked.quotas, checked.probabilities, expected_draws(checked.groups))
