@@ -51,12 +51,13 @@ def part_of(both, count):
     return both[0][:count], both[1][:count]
 
 
-def check_every_way(case):
+def check_every_way(case, *, rel=1e-8):
     expected = case.measured().estimate(case.dense)
     known = case.reconstruction()
     for way in ways(case):
         count = 2 if way is ByIteration else len(case.queries)
-        assert_same(way(known.evidence).estimate(case.queries[:count]), part_of(expected, count))
+        found = way(known.evidence).estimate(case.queries[:count])
+        assert_same(found, part_of(expected, count), rel=rel)
 
 
 @given(cases(most_cells=64, most_rows=40))
@@ -68,7 +69,7 @@ def test_every_way_gives_the_values_and_variances_of_the_pseudo_inverse(case):
 @given(cases())
 @settings(max_examples=12)
 def test_every_way_still_does_with_hundreds_of_cells_and_rows(case):
-    check_every_way(case)
+    check_every_way(case, rel=1e-7)  # what the naive pseudo-inverse is good for at that size
 
 
 @pytest.mark.parametrize("name", SEEDS)

@@ -560,7 +560,7 @@ def test_an_order_is_taken_only_by_the_curator_that_it_was_placed_with():
     for use in (ours.cancel, lambda order: ours.fill([order])):
         with pytest.raises(PrivacyError, match="placed with"):
             use(order)
-    forged = Order(order.block, np.zeros(1), order.cost, Charged({}, {}))
+    forged = Order(order.block, np.zeros(1), order.cost, {})
     with pytest.raises(PrivacyError, match="placed with"):
         theirs.fill([forged])
     with pytest.raises(ValueError, match="read-only"):

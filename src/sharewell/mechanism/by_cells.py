@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ Vector = NDArray[np.float64]
 
 #: A row or a query with less than this part of it among the undetermined directions has none there.
 NEGLIGIBLE = 1e-7
+#: Up to this many cells a query's weights are kept, written out.
+FEW = 256
 
 
 class ByCells:
@@ -97,7 +100,15 @@ class ByCells:
 
 
 def _matrix(rows: Sequence[LinearQuery]) -> Vector:
+    if rows and rows[0].domain.size <= FEW:
+        return np.array([_vector(row) for row in rows])
     return np.array([row.to_vector() for row in rows], dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _vector(row: LinearQuery) -> Vector:
+    """A query's weights over few cells: wanted again by its preview, its answer and every rehearsal."""
+    return np.asarray(row.to_vector(), dtype=np.float64)
 
 
 def _inverse(strategy: Strategy) -> tuple[Vector, Vector]:

@@ -181,9 +181,8 @@ class Curator:
             raise PrivacyError("There is nothing to measure: the block has no rows.")
         scales = self.scales(block, exact)
         scales.flags.writeable = False
-        purpose = {"measure": block.to_json(), "scales": [scale.hex() for scale in scales.tolist()]}
         self._accounts.reserve(bill)
-        order = Order(block, scales, exact, Charged(bill, purpose))
+        order = Order(block, scales, exact, bill)
         with self._lock:
             self._orders.add(order)
         return order
@@ -191,7 +190,7 @@ class Curator:
     def cancel(self, order: Order) -> None:
         """Give up an order that was not filled: nothing was charged for it."""
         self._take([order])
-        self._accounts.free(order.charged.bill)
+        self._accounts.free(order.bill)
 
     def holds(self, order: Order) -> bool:
         """Whether an order was placed here, and neither filled nor given up."""
@@ -243,7 +242,7 @@ class Curator:
         values += order.block.answers(self._data.counts)
         values.flags.writeable = False
         variances = self._variances(order.scales)
-        return Measurement(order.block, values, variances, order.cost, order.charged.bill, charge)
+        return Measurement(order.block, values, variances, order.cost, order.bill, charge)
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
         """Fresh noise of these scales, drawn together for all rows that have the same one."""
@@ -274,7 +273,7 @@ class Curator:
             if "measure" in charged.purpose:
                 block = decode(self.domain, charged.purpose["measure"])
                 cost = sum(charged.bill.values(), Fraction(0))
-                found.append(self._draw_for(Order(block, _scales(charged), cost, charged), number))
+                found.append(self._draw_for(Order(block, _scales(charged), cost, charged.bill), number))
                 events.append(found[-1].released)
             else:
                 plan = SparseVectorPlan.from_json(charged.purpose["sparse_vector"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,4 +41,10 @@ class Order:
     block: Measurable
     scales: NDArray[np.float64]
     cost: Fraction
-    charged: Charged
+    bill: Mapping[str, Fraction]
+
+    @cached_property
+    def charged(self) -> Charged:
+        """The event that says who pays what for it."""
+        scales = [scale.hex() for scale in self.scales.tolist()]
+        return Charged(self.bill, {"measure": self.block.to_json(), "scales": scales})

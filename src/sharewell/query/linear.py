@@ -327,6 +327,10 @@ class LinearQuery:
     def _json(self) -> dict[str, Any]:
         return {"scale": str(self._scale), "nodes": stored.write(self._root)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Plain data is a tenth of the work of a diagram, and often there already.
+        return LinearQuery.from_json, (self.domain, self.to_json())
+
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> LinearQuery:
         """The query that `to_json` wrote."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,8 +15,9 @@ from sharewell.errors import OverBudget, SharingError
 from sharewell.mechanism.base import Mechanism, Prepared
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
-from sharewell.privacy.ledger import Event, Ledger
-from sharewell.privacy.noise import Noise, NoNoise
+from sharewell.privacy.ledger import Ledger
+from sharewell.privacy.noise import Noise
+from sharewell.privacy.shadow import ForgetfulLedger, ShadowCurator
 from sharewell.query.block import Neighbours
 from sharewell.query.domain import Domain
 from sharewell.sharing.stream import Ask, Entry, Join, Leave, read_stream
@@ -72,7 +73,7 @@ class Collective:
 
 
 class Rehearsal:
-    """A collective played on an empty table without noise, with those present or without those missing.
+    """A collective played without data, with those present or without those missing.
 
     Where the errors of a mechanism do not depend on the data, those that come out are exact: it is
     the very mechanism that answers, so nothing can be told apart but the values.
@@ -89,17 +90,16 @@ class Rehearsal:
     ) -> None:
         self._present = None if present is None else frozenset(present)
         self._missing = frozenset(missing)
-        self._ledger = _Forgetful()
+        self._ledger = ForgetfulLedger()
         #: Errors of questions that bought nothing, as long as nobody has bought anything since.
         self._remembered: dict[tuple[Any, ...], tuple[float, ...]] = {}
         self._as_of = 0
         self.mechanism = collective.make(
-            Curator(
+            ShadowCurator(
                 collective.empty,
                 collective.budget,
                 {name: share for name, share in collective.shares.items() if self.sees(name)},
                 neighbours=collective.neighbours,
-                noise=NoNoise(),
                 ledger=self._ledger,
             )
         )
@@ -165,23 +165,3 @@ class Rehearsal:
                 hint="Seeded Cache and Reconstruct, Laplace and their independent versions can be.",
             )
         return errors
-
-
-class _Forgetful:
-    """A ledger that counts its events and keeps none: a rehearsal never goes back."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def append(self, event: Event) -> int:
-        return self.append_many((event,))
-
-    def append_many(self, events: Sequence[Event]) -> int:
-        self._count += len(events)
-        return self._count - len(events)
-
-    def events(self) -> Iterator[Event]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return self._count

@@ -144,7 +144,7 @@ class ReplayedCurator(Curator):
             return
         cost = sum(charged.bill.values(), Fraction(0))
         block = decode(self.domain, charged.purpose["measure"])
-        order = Order(block, self.scales(block, cost), cost, charged)
+        order = Order(block, self.scales(block, cost), cost, charged.bill)
         self.past.measurements.append(self._measurement(number, order))
 
     def _measurement(self, number: int, order: Order) -> Measurement:
@@ -152,7 +152,7 @@ class ReplayedCurator(Curator):
         if len(values) != len(order.block):
             raise Departs(f"event {number} paid for another number of values than were released")
         variances = self._variances(order.scales)
-        return Measurement(order.block, values, variances, order.cost, order.charged.bill, number)
+        return Measurement(order.block, values, variances, order.cost, order.bill, number)
 
     def complete(self, decode: Decode) -> list[Measurement]:
         """Nothing: whatever was completed is in the ledger."""
