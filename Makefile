@@ -21,7 +21,7 @@ LOCK_HEADER := \# Exact versions with hashes, for Python 3.11 and newer. Made by
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check bench lab lock clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ check: $(DEV) ## lint, formatting, types, and which way imports point
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+lab: $(DEV) ## install what sharewell reproduce and sharewell simulate need
+	@echo "Ready: $(BIN)/sharewell reproduce --help"
 
 bench: $(DEV) ## measure speed and print the figures
 	$(BIN)/python -m benchmarks

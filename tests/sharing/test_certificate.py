@@ -253,6 +253,30 @@ def test_a_follower_says_when_it_could_not_follow_and_when_it_is_gone():
             follower.report()
 
 
+SCRIPT = """
+print("the script runs", flush=True)
+from tests.sharing.test_certificate import COLLECTIVE
+from sharewell.sharing.follower import Follower
+follower = Follower(COLLECTIVE, error_threshold=20.0)
+print(follower.report().entries, __file__ != "", flush=True)
+follower.close()
+"""
+
+
+def test_a_script_that_opens_a_follower_is_not_run_twice(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    ran = subprocess.run(
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert ran.stdout == "the script runs\n0 True\n"
+    assert ran.stderr == ""
+
+
 LEADER = """
 from tests.sharing.test_certificate import COLLECTIVE
 from sharewell.sharing.follower import Follower

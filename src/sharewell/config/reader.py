@@ -158,7 +158,11 @@ class _Reader:
                 )
             part = exact(value.strip()[:-1].strip(), section.where("error_threshold"))
             return float(part * population / 100)
-        return float(section.amount("error_threshold"))
+        try:
+            return float(section.amount("error_threshold"))
+        except ConfigError as error:
+            hint = 'Write a number of rows such as 250, or a percentage such as "0.1%".'
+            raise ConfigError(error.message, hint=hint) from None
 
     def _analysts(self, budget: Budget) -> tuple[Analyst, ...]:
         found = []

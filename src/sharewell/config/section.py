@@ -47,7 +47,9 @@ class Section:
         """The value of a key, which must be of these types."""
         if not self.has(key):
             if default is ...:
-                raise ConfigError(f"{self.where(key)} is missing.", hint=f"It must be {kind}.")
+                near = difflib.get_close_matches(key, self._values.keys() - self._asked, n=1)
+                meant = f" Did you mean it by {near[0]}?" if near else ""
+                raise ConfigError(f"{self.where(key)} is missing.{meant}", hint=f"It must be {kind}.")
             return default
         value = self._values[key]
         if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):

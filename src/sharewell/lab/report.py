@@ -32,8 +32,9 @@ CLAIM_HEAD = ("the paper says, in our words", "measured", "verdict", "how it is 
 
 INTERVALS = (
     "Numbers in brackets are 90 % intervals: Student's of a mean, between two order statistics of a "
-    "median, Clopper and Pearson's of a share. A claim counts as held in a setting when the whole "
-    "interval is on its side, as broken when it is on the other, and as undecided in between. "
+    "median, Clopper and Pearson's of a share. A claim that something never happens holds where it did "
+    "not happen in any trial. Any other counts as held in a setting when the whole interval is on its "
+    "side, as broken when it is on the other, and as undecided in between. "
     "*Realised* errors are those that happened; *expected* ones are standard errors, which depend on "
     "the questions alone and are known for Laplace and SCR."
 )

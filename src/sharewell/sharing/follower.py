@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -50,7 +52,8 @@ class Follower:
         self._process = context.Process(
             target=_follow, args=(theirs, collective, error_threshold), daemon=True, name="certificate"
         )
-        self._process.start()
+        with _without_main():
+            self._process.start()
         theirs.close()
         self._recorded = 0
         self._recording = Lock()
@@ -122,6 +125,19 @@ class Follower:
             entries = [entry for entry in batch if entry is not None]
             with self._sending, suppress(OSError):
                 self._line.send(entries)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Start a process that does not run the caller's script once more: it needs nothing of it."""
+    main = sys.modules["__main__"]
+    hidden = {name: vars(main).pop(name) for name in ("__file__",) if name in vars(main)}
+    spec, main.__spec__ = main.__spec__, None
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
+        main.__spec__ = spec
 
 
 def _follow(line: Connection, collective: Collective, error_threshold: float) -> None:

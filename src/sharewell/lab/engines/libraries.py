@@ -18,5 +18,5 @@ def lab_libraries() -> Iterator[None]:
             raise
         raise ConfigError(
             f"The lab needs {missing.name}, which is not installed.",
-            hint="Install them: pip install 'sharewell[lab]'",
+            hint="Run `make lab` in a checkout, or pip install 'sharewell[lab]'.",
         ) from missing

@@ -77,7 +77,7 @@ def paper() -> Iterator[None]:
     except ImportError as missing:
         raise ConfigError(
             "Figures need matplotlib, which is not installed.",
-            hint="Install them: pip install 'sharewell[lab]'",
+            hint="Run `make lab` in a checkout, or pip install 'sharewell[lab]'.",
         ) from missing
     with mpl.rc_context():
         mpl.rcdefaults()
