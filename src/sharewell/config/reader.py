@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +13,8 @@ from typing import Any, get_args
 
 from sharewell.config.config import Analyst, Config, expected_workloads
 from sharewell.config.section import Section, blame, exact
-from sharewell.errors import ConfigError, Place
+from sharewell.config.toml_file import read_tables, read_text
+from sharewell.errors import ConfigError
 from sharewell.mechanism import seed as seeds
 from sharewell.mechanism.base import Mechanism, Question
 from sharewell.mechanism.cache_reconstruct import Answers, CacheReconstruct
@@ -35,35 +35,12 @@ from sharewell.sharing.scheduler import SCHEDULERS
 def read_config(path: str | Path) -> Config:
     """Read a file; paths in it are relative to where it is."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"There is no file {str(path)!r}.", hint="Give the path of a sharewell.toml."
-        ) from None
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"The file {str(path)!r} cannot be read as UTF-8 text.") from None
-    return parse_config(text, path)
+    return parse_config(read_text(path, "sharewell.toml"), path)
 
 
 def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     """Read the text of a file."""
-    try:
-        tables = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise _not_toml(error) from None
-    return _Reader(tables).config(path, text)
-
-
-def _not_toml(error: tomllib.TOMLDecodeError) -> ConfigError:
-    found = re.search(r"^(?P<what>.*?) \(at line (?P<line>\d+), column (?P<column>\d+)\)$", str(error))
-    if not found:
-        return ConfigError(f"The file is not TOML: {error}.")
-    return ConfigError(
-        f"The file is not TOML: {found['what']}.",
-        where=Place(int(found["line"]), int(found["column"])),
-        hint="Texts need quotes, and a table begins with its name in brackets.",
-    )
+    return _Reader(read_tables(text)).config(path, text)
 
 
 ATTRIBUTES: Mapping[str, tuple[type[Attribute], tuple[str, ...]]] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,6 +12,7 @@ from typing import Any
 
 from sharewell import datasets
 from sharewell.config.section import Section, blame, exact
+from sharewell.config.toml_file import read_tables, read_text
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import ConfigError
 from sharewell.lab.families import Workloads
@@ -42,27 +42,12 @@ class StudyFile:
 def read_study(path: str | Path) -> StudyFile:
     """Read a file; paths in it are relative to where it is."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(
-            f"There is no file {str(path)!r}.", hint="Give the path of a STUDY.toml."
-        ) from None
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"The file {str(path)!r} cannot be read as UTF-8 text.") from None
-    return parse_study(text, path)
+    return parse_study(read_text(path, "STUDY.toml"), path)
 
 
 def parse_study(text: str, path: Path = Path("STUDY.toml")) -> StudyFile:
     """Read the text of a file."""
-    try:
-        tables = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(
-            f"The file is not TOML: {error}.",
-            hint="Texts need quotes, and a table begins with its name in brackets.",
-        ) from None
-    return _Reader(Section(tables, ""), path).study_file()
+    return _Reader(Section(read_tables(text), ""), path).study_file()
 
 
 class _Reader:

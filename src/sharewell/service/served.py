@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from sharewell.errors import RequestError, SharewellError
+from sharewell.errors import QueryError, RequestError, SharewellError
 from sharewell.mechanism.base import Answer, Prepared
 from sharewell.privacy.ledger import Answered, Ledger, Refused
 from sharewell.service.result import Result
 from sharewell.service.ticket import Ticket
+
+
+def not_computed() -> QueryError:
+    """Says nothing about why: an error of a library may quote what must not be told."""
+    return QueryError("The answer could not be computed.", hint="Ask for it in another way.")
 
 
 class Served:

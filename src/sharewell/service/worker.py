@@ -19,14 +19,13 @@ from sharewell.errors import (
     Closed,
     LedgerError,
     LedgerUnavailable,
-    QueryError,
     SharewellError,
     UnknownPayer,
 )
 from sharewell.mechanism.base import Prepared
 from sharewell.privacy.ledger import Asked, Event, Ledger, Turn
 from sharewell.privacy.measurement import Measurement
-from sharewell.service.served import Served
+from sharewell.service.served import Served, not_computed
 from sharewell.service.state import State
 from sharewell.service.ticket import Ticket, Tickets
 from sharewell.sharing.scheduler import InOrder
@@ -213,7 +212,7 @@ class Worker:
         except Exception as error:
             for each in reversed(prepared):
                 self.state.mechanism.forget(each)
-            return [], error if isinstance(error, SharewellError) else _not_computed()
+            return [], error if isinstance(error, SharewellError) else not_computed()
         return prepared, None
 
     def _store(self, asked: Sequence[Event], served: Sequence[Served]) -> None:
@@ -248,15 +247,10 @@ class Worker:
                     raise
                 except Exception as error:
                     # It is stored, and would be tried again for ever. The others must not wait for it.
-                    each.error = error if isinstance(error, SharewellError) else _not_computed()
+                    each.error = error if isinstance(error, SharewellError) else not_computed()
                     self._stale = True
                 events.append(each.event)
         return events
-
-
-def _not_computed() -> QueryError:
-    """Says as little."""
-    return QueryError("The answer could not be computed.", hint="Ask for it in another way.")
 
 
 def _unexpected() -> LedgerUnavailable:

@@ -1,6 +1,5 @@
 """A full disk and a file that cannot be written: no answer leaks, and with room the service goes on."""
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -8,24 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.service.ledger.test_full_disk import WAYS, own_mounts
+from tests.service.ledger.test_full_disk import WAYS, filled
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_full_disk_refuses_cleanly_and_with_room_every_key_is_answered_and_paid_once(way, tmp_path):
-    prefix = own_mounts() if way == "tmpfs" else ()
-    assert prefix is not None
-    done = subprocess.run(
-        [*prefix, sys.executable, "-m", "tests.service.faults.full_disk", way, tmp_path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report = filled("tests.service.faults.full_disk", way, tmp_path)
     assert report.pop("answered before") >= 12
     assert all("ledger.sqlite is not available" in message for message in report.pop("messages"))
     assert report == {

@@ -31,19 +31,24 @@ def own_mounts() -> tuple[str, ...] | None:
 WAYS = ["limit", "tmpfs"] if own_mounts() else ["limit"]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_full_disk_is_refused_in_a_sentence_and_room_makes_it_good_again(way, tmp_path):
+def filled(module: str, way: str, folder: Path) -> dict:
+    """Run a module on a disk that fills up, and read its report."""
     prefix = own_mounts() if way == "tmpfs" else ()
     assert prefix is not None
     done = subprocess.run(
-        [*prefix, sys.executable, "-m", "tests.service.ledger.full_disk", way, tmp_path],
+        [*prefix, sys.executable, "-m", module, way, folder],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_full_disk_is_refused_in_a_sentence_and_room_makes_it_good_again(way, tmp_path):
+    report = filled("tests.service.ledger.full_disk", way, tmp_path)
     assert report.pop("stored before") > 20
     for error in report.pop("errors"):
         assert "ledger.sqlite is not available: " in error

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from sharewell.config.config import Config
-from sharewell.errors import OverBudget, QueryError, RequestError, SharewellError, UnknownPayer
+from sharewell.errors import OverBudget, RequestError, SharewellError, UnknownPayer
 from sharewell.mechanism.base import Answer, Mechanism, Prepared
 from sharewell.privacy.ledger import (
     Answered,
@@ -21,6 +21,7 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.query.statement import Statement
 from sharewell.service.result import from_plain
+from sharewell.service.served import not_computed
 from sharewell.service.verify.accounts import MALFORMED
 from sharewell.service.verify.comparison import compare
 from sharewell.service.verify.finding import Check
@@ -28,7 +29,7 @@ from sharewell.service.verify.record import Record, config_of, statement_of
 from sharewell.service.verify.replay import Departs, ReplayedCurator, Tape
 
 #: What the service says where a library has failed it: that cannot be seen again.
-NOT_COMPUTED = QueryError.code, "The answer could not be computed."
+NOT_COMPUTED = not_computed().code, not_computed().message
 
 
 def check_answers(record: Record, watch: Callable[[int], None] = lambda _: None) -> Check:
