@@ -144,6 +144,11 @@ class Rehearsal:
 
     def _ask(self, ask: Ask) -> tuple[float, ...]:
         """As the broker does it: all parts are prepared, or none, and then bought together."""
+        if not self.mechanism.errors_are_public:
+            raise SharingError(
+                f"How far off {self.mechanism.name} is depends on the data, so it cannot be rehearsed.",
+                hint="Seeded Cache and Reconstruct, Laplace and their independent versions can be.",
+            )
         prepared: list[Prepared] = []
         try:
             for part in ask.parts:
@@ -158,10 +163,4 @@ class Rehearsal:
             for each in prepared
             for answer in self.mechanism.finish(each, next(bought) if each.order else None)
         ]
-        errors = tuple(a.standard_error for a in answers if a.standard_error is not None)
-        if len(errors) < len(answers):
-            raise SharingError(
-                f"How far off {self.mechanism.name} is depends on the data, so it cannot be rehearsed.",
-                hint="Seeded Cache and Reconstruct, Laplace and their independent versions can be.",
-            )
-        return errors
+        return tuple(a.standard_error for a in answers if a.standard_error is not None)
