@@ -19,8 +19,15 @@
     │   ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
     │   └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
     ├── RequestError           request.invalid         a request that cannot be taken as it is
-    │   └── KeyReused          request.key-reused      the same key for another question
+    │   ├── KeyReused          request.key-reused      the same key for another question
+    │   ├── NotFound           request.not-found       there is nothing of that name or number
+    │   ├── TooLarge           request.too-large       more than a server reads
+    │   └── TooMany            request.too-many        more at a time than one analyst may
+    ├── AccessError            access.denied           a token that does not open this
+    │   └── UnknownToken       access.unknown-token    no token, or none that was given out
     ├── Closed                 service.closed          the service is closing, or has closed
+    │   ├── Paused             service.paused          the curator has paused the dataset
+    │   └── Unreachable        service.unreachable     no service answers at that address
     └── LedgerError            ledger.invalid          what was given is no ledger, or no event for one
         ├── LedgerInUse        ledger.in-use           somebody else writes to the ledger
         ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written just now
@@ -167,10 +174,52 @@ class KeyReused(RequestError):
     code = "request.key-reused"
 
 
+class NotFound(RequestError):
+    """There is nothing of that name or number, or not for whoever asks."""
+
+    code = "request.not-found"
+
+
+class TooLarge(RequestError):
+    """A request is larger, or takes longer, than a server puts up with."""
+
+    code = "request.too-large"
+
+
+class TooMany(RequestError):
+    """An analyst asks faster, or has more questions waiting, than is allowed."""
+
+    code = "request.too-many"
+
+
+class AccessError(SharewellError):
+    """The token does not open what was asked for."""
+
+    code = "access.denied"
+
+
+class UnknownToken(AccessError):
+    """There is no token, or it was never given out, or it was replaced."""
+
+    code = "access.unknown-token"
+
+
 class Closed(SharewellError):
     """The service is closing or has closed; what was charged is finished, nothing new is taken."""
 
     code = "service.closed"
+
+
+class Paused(Closed):
+    """The curator has paused the dataset; nothing is answered until it goes on."""
+
+    code = "service.paused"
+
+
+class Unreachable(Closed):
+    """No service answers at that address, or what answers is none."""
+
+    code = "service.unreachable"
 
 
 class LedgerError(SharewellError):
