@@ -10,6 +10,7 @@ asked for a quote; how fast new words are compiled is a benchmark of `sql`.
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -37,6 +38,8 @@ LONG = 100_000
 #: Different texts in a long ledger, and how many of them are paid for.
 TEXTS, PAID = 2_000, 300
 COST = Fraction(1, 100)
+#: How often whoever hands in questions looks which are answered, in seconds.
+SLOT = 0.001
 
 SETTINGS = """
 [dataset]
@@ -93,9 +96,16 @@ def under_load(store: str, open_ledger: Callable[[str], DurableLedger]) -> list[
     total = ANALYSTS * EACH
     fresh = iter(questions())
 
-    def ask(at: int, texts: list[str], pay: bool) -> None:
-        for text in texts[at::ANALYSTS]:
-            service.ask(f"a{at}", text, pay=pay)
+    def ask(texts: list[str], *, pay: bool) -> None:
+        """Everybody asks, and asks again when answered; as the server does it, one thread for all."""
+        to_ask = {f"a{at}": iter(texts[at::ANALYSTS]) for at in range(ANALYSTS)}
+        waiting = {name: service.submit(name, next(mine), pay=pay) for name, mine in to_ask.items()}
+        while waiting:
+            time.sleep(SLOT)
+            for name in [name for name, ticket in waiting.items() if ticket.done]:
+                waiting.pop(name).result()
+                if text := next(to_ask[name], None):
+                    waiting[name] = service.submit(name, text, pay=pay)
 
     def together(work: Callable[[int], None]) -> None:
         list(pool.map(work, range(ANALYSTS)))
@@ -108,14 +118,13 @@ def under_load(store: str, open_ledger: Callable[[str], DurableLedger]) -> list[
 
     def paid() -> None:
         known.append(to_buy.pop())
-        together(lambda at: ask(at, known[-1], pay=True))
+        ask(known[-1], pay=True)
 
     def free() -> None:
-        batch = to_guess.pop()
-        together(lambda at: ask(at, batch, pay=False))
+        ask(to_guess.pop(), pay=False)
 
     def cached() -> None:
-        together(lambda at: ask(at, known[0], pay=True))
+        ask(known[0], pay=True)
 
     def append(at: int) -> None:
         before, after = events_of(at)

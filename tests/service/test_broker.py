@@ -36,6 +36,7 @@ from sharewell.privacy.ledger import (
 from sharewell.service.broker import Broker
 from sharewell.service.history import History
 from sharewell.service.ledger import SqliteLedger
+from sharewell.service.result import Result
 from sharewell.service.ticket import Ticket
 from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.stream import Ask
@@ -177,8 +178,7 @@ def test_many_threads_lose_nothing_and_spend_no_more_than_there_is(mechanism, sc
         for name in names:
             service.done(name)
         for ticket in tickets:
-            error = ticket.future.exception(30)
-            assert error is None or isinstance(error, PrivacyError)
+            assert isinstance(ticket.outcome(30), Result | PrivacyError)
         for name in names:
             assert service.status(name).spent <= service.status(name).share
             assert [t.number for t in service.tickets(name)] == sorted(
@@ -194,8 +194,8 @@ def test_round_robin_holds_a_question_until_its_turn_and_done_lets_it_go():
         service.ask("ann", count(0, 3))
         second = service.submit("ann", count(1, 3))
         third = service.submit("ann", count(2, 3))
-        assert second.wait_until_taken(5)
-        assert third.wait_until_taken(5)
+        assert second.wait_until_ready(5)
+        assert third.wait_until_ready(5)
         assert not second.done
         assert (service.position(second), service.position(third)) == (0, 1)
         assert service.status("ann").waiting == 2
@@ -287,7 +287,7 @@ def test_a_rotation_goes_on_where_it_was(scheduler, tmp_path):
             if step.startswith("done"):
                 service.done(step.split()[1])
             else:
-                service.submit(step, count(0, at % 9), key=f"{at}").wait_until_taken(5)
+                service.submit(step, count(0, at % 9), key=f"{at}").wait_until_ready(5)
             if restarts:
                 service.close()
                 ledger.close()
@@ -356,7 +356,7 @@ def test_questions_that_are_held_survive_a_ledger_that_fails():
     with broker(ledger, scheduler="round-robin") as service:
         service.ask("ann", count(0, 9))
         held = service.submit("ann", count(1, 9))
-        held.wait_until_taken(5)
+        held.wait_until_ready(5)
         ledger.fails = [(Turn, False, False)]
         with pytest.raises(LedgerUnavailable):
             service.ask("ben", count(2, 9))

@@ -222,11 +222,11 @@ class Mechanism(ABC):
         payer: str | None = None,
     ) -> Answer:
         """An answer to a query, from the value and variance of its primitive query."""
-        value *= float(query.scale)
-        error = None if variance is None else math.sqrt(variance) * abs(float(query.scale))
-        interval = (
-            None if error is None else (value - self.critical * error, value + self.critical * error)
-        )
+        scale = float(query.scale)
+        value *= scale
+        error = None if variance is None else math.sqrt(variance) * abs(scale)
+        reach = None if error is None else self.critical * error
+        interval = None if reach is None else (value - reach, value + reach)
         cost, charge = (bought.cost, bought.charge) if bought else (Fraction(0), None)
         return Answer(value, error, interval, source, cost, payer, charge)
 

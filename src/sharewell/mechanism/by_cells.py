@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dger
 
 from sharewell.mechanism.evidence import Batch, Evidence
 from sharewell.mechanism.strategy import Strategy
@@ -43,6 +44,9 @@ class ByCells:
 
     def observe(self, batch: Batch) -> None:
         """Take in new rows: all at once where everything is determined already."""
+        if not self._undetermined.shape[1] and len(batch.rows) == 1:
+            self._update_by_one(_weights(batch.rows[0]), batch.values.item(), batch.variances.item())
+            return
         matrix, values, variances = _matrix(batch.rows), batch.values, batch.variances
         if not self._undetermined.shape[1]:
             self._update(matrix, values, variances)
@@ -50,7 +54,7 @@ class ByCells:
         for row, value, variance in zip(matrix, values, variances, strict=True):
             open_part = row @ self._undetermined
             if np.linalg.norm(open_part) <= NEGLIGIBLE * np.linalg.norm(row):
-                self._update(row[None, :], value[None], variance[None])
+                self._update_by_one(row, float(value), float(variance))
             else:
                 self._determine(row, value, variance, open_part)
 
@@ -58,11 +62,22 @@ class ByCells:
         """A low-rank update, in the form that stays positive however precise the rows are."""
         spread = self._covariance @ matrix.T
         inner = matrix @ spread + np.diag(variances)
-        # One row is the usual case, and a division is quicker than a system of one equation.
-        gain = spread / inner if len(inner) == 1 else np.linalg.solve(inner, spread.T).T
+        gain = np.linalg.solve(inner, spread.T).T
         self._estimate += gain @ (values - matrix @ self._estimate)
         self._covariance -= gain @ spread.T
         self._covariance -= (self._covariance @ matrix.T - gain * variances) @ gain.T
+
+    def _update_by_one(self, row: Vector, value: float, variance: float) -> None:
+        """The same for one row, which is the usual case, in place."""
+        # BLAS keeps matrices by columns, so it is given the transpose, with the two factors exchanged.
+        # Of a matrix that is kept in another way it would make a copy, and change that.
+        self._covariance = np.ascontiguousarray(self._covariance)
+        in_place = {"a": self._covariance.T, "overwrite_a": True}
+        spread = self._covariance @ row
+        gain = spread / (row @ spread + variance)
+        self._estimate += gain * (value - row @ self._estimate)
+        dger(-1.0, spread, gain, **in_place)
+        dger(-1.0, gain, self._covariance @ row - gain * variance, **in_place)
 
     def _determine(self, row: Vector, value: float, variance: float, open_part: Vector) -> None:
         """Take in a row that says something about a direction of which nothing was known.
@@ -84,6 +99,9 @@ class ByCells:
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances."""
+        if not self._undetermined.shape[1] and len(queries) == 1:
+            row = _weights(queries[0])
+            return np.array([row @ self._estimate]), np.array([max(row @ self._covariance @ row, 0.0)])
         matrix = _matrix(queries)
         variances = np.maximum(((matrix @ self._covariance) * matrix).sum(axis=1), 0.0)
         if self._undetermined.shape[1]:
@@ -100,9 +118,13 @@ class ByCells:
 
 
 def _matrix(rows: Sequence[LinearQuery]) -> Vector:
-    if rows and rows[0].domain.size <= FEW:
-        return np.array([_vector(row) for row in rows])
-    return np.array([row.to_vector() for row in rows], dtype=np.float64)
+    return np.array([_weights(row) for row in rows], dtype=np.float64)
+
+
+def _weights(row: LinearQuery) -> Vector:
+    if row.domain.size <= FEW:
+        return _vector(row)
+    return np.asarray(row.to_vector(), dtype=np.float64)
 
 
 @lru_cache(maxsize=4096)

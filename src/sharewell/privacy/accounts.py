@@ -33,7 +33,8 @@ class Accounts:
         self._ledger = ledger
         self._lock = RLock()
         self._shares: dict[str, Fraction] = {}
-        self._spent: dict[str, Fraction] = {}
+        #: What everybody may still spend, or might if they had not left.
+        self._left: dict[str, Fraction] = {}
         self._gone: set[str] = set()
         if not isinstance(shares, Mapping):
             raise PrivacyError("Shares are given by name.", hint='Write {"ann": "1/2", "ben": "1/2"}.')
@@ -65,13 +66,13 @@ class Accounts:
         for event in events:
             if isinstance(event, Granted):
                 self._shares[event.payer] = event.share
-                self._spent[event.payer] = Fraction(0)
+                self._left[event.payer] = event.share
             elif isinstance(event, Charged):
                 for payer, cost in event.bill.items():
-                    self._spent[payer] += cost
+                    self._left[payer] -= cost
             elif isinstance(event, Left):
                 self._gone.add(event.payer)
-        overdrawn = [payer for payer, share in self._shares.items() if self._spent[payer] > share]
+        overdrawn = any(left < 0 for left in self._left.values())
         if overdrawn or sum(self._shares.values(), Fraction(0)) > self.budget.total:
             raise PrivacyError("The ledger has spent more than there is.", hint="Do not go on with it.")
 
@@ -90,11 +91,11 @@ class Accounts:
 
     def spent(self, payer: str) -> Fraction:
         """What a payer has been charged so far."""
-        return self._of(payer, self._spent)
+        return self.share(payer) - self._left[payer]
 
     def left(self, payer: str) -> Fraction:
         """What a payer may still spend: nothing once they have left."""
-        left = self.share(payer) - self.spent(payer)
+        left = self._of(payer, self._left)
         return Fraction(0) if payer in self._gone else left
 
     def grant(self, payer: str, share: Amount) -> None:
@@ -111,7 +112,7 @@ class Accounts:
                     hint=f"At most {plain(free)} can be given.",
                 )
             self._shares[payer] = exact
-            self._spent[payer] = Fraction(0)
+            self._left[payer] = exact
             try:
                 self._ledger.append(Granted(payer, exact))
             except BaseException as failure:
@@ -119,7 +120,7 @@ class Accounts:
                 # that it does not, nobody else may be given it either.
                 self._gone.add(payer)
                 if isinstance(failure, LedgerUnavailable) and not failure.uncertain:
-                    del self._shares[payer], self._spent[payer]
+                    del self._shares[payer], self._left[payer]
                     self._gone.discard(payer)
                 raise
 
@@ -142,8 +143,10 @@ class Accounts:
             raise UnknownPayer(
                 "Somebody must pay.", hint="Name one payer, or what each of several pays."
             )
-        parts = {payer: cost} if isinstance(payer, str) else payer
-        bill = {name: amount(part, f"What {name} pays") for name, part in parts.items()}
+        if isinstance(payer, str):
+            self.require(payer)
+            return MappingProxyType({payer: cost})
+        bill = {name: amount(part, f"What {name} pays") for name, part in payer.items()}
         for name in bill:
             self.require(name)
         if sum(bill.values(), Fraction(0)) != cost:
@@ -161,13 +164,13 @@ class Accounts:
                         hint="What has been measured before can still be answered from.",
                     )
             for payer, cost in bill.items():
-                self._spent[payer] += cost
+                self._left[payer] -= cost
 
     def free(self, bill: Mapping[str, Fraction]) -> None:
         """Give up a reservation that was never charged: nothing was stored and no data was touched."""
         with self._lock:
             for payer, cost in bill.items():
-                self._spent[payer] -= cost
+                self._left[payer] += cost
 
     def charge(self, charges: Sequence[Charged], *, after: Sequence[Event] = ()) -> list[int]:
         """Charge what was reserved for good: the charges' numbers, when the ledger has stored them.
@@ -200,7 +203,7 @@ class Accounts:
             ) from None
 
     def __repr__(self) -> str:
-        parts = (f"{p} {plain(self._spent[p])} of {plain(share)}" for p, share in self._shares.items())
+        parts = (f"{p} {plain(self.spent(p))} of {plain(share)}" for p, share in self._shares.items())
         return f"Accounts({', '.join(parts)})"
 
 

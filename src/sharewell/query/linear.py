@@ -244,6 +244,8 @@ class LinearQuery:
     @cached_property
     def max_abs(self) -> Fraction:
         """The largest absolute weight: what one row more or less can change."""
+        if self._root is not None and self._root.is_predicate:
+            return abs(self._scale)
         return self._scale and abs(self._scale) * self._fold(
             lambda edges: max(int(np.abs(w).max()) * below for w, below in edges)
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -43,8 +42,9 @@ def read(nodes: Sequence[Any]) -> Scaled:
 
 def _runs(weights: Weights) -> list[list[int]]:
     """Run lengths: [weight, how many cells in a row have it]."""
-    ends = [*(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist(), len(weights)]
-    return [[int(weights[a]), b - a] for a, b in pairwise([0, *ends])]
+    begins = [0, *(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist()]
+    ends = [*begins[1:], len(weights)]
+    return [[weight, b - a] for weight, a, b in zip(weights[begins].tolist(), begins, ends, strict=True)]
 
 
 def _expand(runs: Sequence[Sequence[int]]) -> Weights:

@@ -17,11 +17,11 @@ from sharewell.privacy.ledger import Done, Ledger
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
+from sharewell.service.history import EntryReader
 from sharewell.service.quote import Quote, quote
 from sharewell.service.result import Result
 from sharewell.service.served import Served, refuse_withdrawn
 from sharewell.service.state import State
-from sharewell.service.teller import Teller
 from sharewell.service.ticket import Ticket, Tickets, key_reused
 from sharewell.service.worker import Worker
 from sharewell.sharing.follower import Follower
@@ -73,18 +73,18 @@ class Broker:
         self._closing = False
         self._closed = Lock()
         self._tickets = Tickets()
-        self._teller: Teller | None = None
+        self._follower: Follower | None = None
         self._followed = 0
         data = config.vector() if data is None else data
         opened = partial(State.open, config, ledger, data, noise, self._tickets)
         self._worker = Worker(ledger, self._tickets, opened, self._follow, tick)
         if certificate:
-            follower = Follower(
+            self._follower = Follower(
                 self._state.collective,
                 error_threshold=config.error_threshold,
                 scheduler=self._state.scheduler,
+                read=EntryReader(config.domain, config.name),
             )
-            self._teller = Teller(follower, self._state.entries)
         self._follow(self._state, ())
         self._worker.start()
 
@@ -100,8 +100,7 @@ class Broker:
     def submit(self, analyst: str, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
         """Hand in a question; with a key that was used before, the ticket of that time."""
         key = uuid.uuid4().hex if key is None else key
-        if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
-            raise RequestError(f"A key is a text of 1 to {LONGEST_KEY} characters.")
+        _refuse_bad_texts(key, sql)
         ticket = self._tickets.find(analyst, key)
         if ticket is None:
             new = Ticket(analyst, key, sql, pay, self._compile)
@@ -141,8 +140,11 @@ class Broker:
         """What an analyst was given, has spent and has left, and how many questions wait."""
         curator = self._state.curator
         amounts = curator.share(analyst), curator.spent(analyst), curator.left(analyst)
-        asked = self._tickets.of(analyst)
-        return Status(analyst, *amounts, len(asked), sum(not ticket.done for ticket in asked))
+        return Status(analyst, *amounts, self._tickets.asked(analyst), self.waiting(analyst))
+
+    def waiting(self, analyst: str) -> int:
+        """How many of an analyst's questions wait."""
+        return self._tickets.waiting(analyst)
 
     def tickets(self, analyst: str) -> list[Ticket]:
         """An analyst's questions so far, in order."""
@@ -157,9 +159,9 @@ class Broker:
 
     def certificate(self, *, up_to_date: bool = False) -> Report:
         """How everybody fares here, alone and without each other."""
-        if self._teller is None:
+        if self._follower is None:
             raise RequestError("The certificate is switched off.", hint="Open the broker with it.")
-        return self._teller.report(up_to_date=up_to_date)
+        return self._follower.wait() if up_to_date else self._follower.report()
 
     # What curators do
 
@@ -201,8 +203,8 @@ class Broker:
                 return
             self._closing = True
         self._worker.close()
-        if self._teller:
-            self._teller.close()
+        if self._follower:
+            self._follower.close()
 
     def __enter__(self) -> Broker:
         return self
@@ -233,10 +235,23 @@ class Broker:
         """Tell the certificate what has happened since it was last told."""
         for each in served:
             state.served(each)
-        if self._teller is None:
+        if self._follower is None:
             return
-        self._teller.put(state.stream[self._followed :])
+        for happened in state.stream[self._followed :]:
+            self._follower.record(happened)
         self._followed = len(state.stream)
 
     def _compile(self, sql: str) -> Statement:
         return compile_sql(sql, self.config.domain, table=self.config.name)
+
+
+def _refuse_bad_texts(key: str, sql: str) -> None:
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY:
+        raise RequestError(f"A key is a text of 1 to {LONGEST_KEY} characters.")
+    try:
+        (key + sql).encode()
+    except (TypeError, UnicodeEncodeError):
+        raise RequestError(
+            "A key and a question are texts of whole Unicode characters.",
+            hint="One of them holds half of a surrogate pair, or is no text.",
+        ) from None

@@ -25,11 +25,33 @@ from sharewell.privacy.ledger import (
     Refused,
     Turn,
 )
+from sharewell.query.domain import Domain
+from sharewell.query.sql import compile_sql
+from sharewell.sharing.stream import Ask, Entry, Join, Leave
 
 #: What a scheduler is told: somebody asks (by the question's number), is done, joins or leaves.
 Told = Asked | Done | Granted | Left
 #: What happens in a collective: somebody asks, joins, or leaves and may donate what was left.
 Happened = Asked | Granted | tuple[Left, bool]
+
+
+@dataclass(frozen=True)
+class EntryReader:
+    """Says what has happened in the words of the certificate."""
+
+    domain: Domain
+    table: str
+
+    def __call__(self, happened: Happened) -> Entry:
+        """One entry of the stream."""
+        match happened:
+            case Granted(payer, share):
+                return Join(payer, share)
+            case (Left(payer), donate):
+                return Leave(payer, donate)
+            case Asked(_, analyst, question, pay):
+                statement = compile_sql(question["sql"], self.domain, table=self.table)
+                return Ask(analyst, statement.blocks, pay)
 
 
 @dataclass

@@ -24,7 +24,6 @@ from sharewell.service.served import Served, refuse_withdrawn
 from sharewell.service.ticket import Ticket, Tickets
 from sharewell.sharing.collective import Collective
 from sharewell.sharing.scheduler import Scheduler
-from sharewell.sharing.stream import Ask, Entry, Join, Leave
 
 
 @dataclass
@@ -88,16 +87,6 @@ class State:
     def collective(self) -> Collective:
         """The collective as it began."""
         return replace(self.config.collective, shares=self.initial)
-
-    def entries(self, happened: Happened) -> Iterator[Entry]:
-        """What has happened, in the words of the certificate."""
-        match happened:
-            case Granted(payer, share):
-                yield Join(payer, share)
-            case (Left(payer), donate):
-                yield Leave(payer, donate)
-            case Asked(_, analyst, question, pay):
-                yield Ask(analyst, self._compile(question["sql"]).blocks, pay)
 
     def served(self, served: Served) -> None:
         """Add a question to the stream, as `History` will find it in the ledger."""

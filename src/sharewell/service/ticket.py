@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from functools import cached_property
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 from sharewell.errors import KeyReused, RequestError, SharewellError
@@ -14,8 +13,8 @@ from sharewell.query.statement import Statement
 from sharewell.service.result import Result, from_plain
 from sharewell.sharing.schedulers.base import Ticket as Place
 
-#: Held while an answer of an earlier time is made; a lock for each ticket would be one too many.
-_MAKING = Lock()
+#: Held while a ticket is settled or somebody begins to wait; a lock for each would be one too many.
+_SETTLING = Lock()
 
 
 class Ticket:
@@ -41,11 +40,16 @@ class Ticket:
         self.number: int | None = None
         #: Where it stands with the scheduler, while it waits there.
         self.place: Place[Any] | None = None
+        #: Whether there is something to tell: an answer, a refusal, or that the question waits its turn.
+        self.ready = ended is not None
         self._compile = compile
         # Of questions that ended before a restart, most are never looked at again.
         self._ended = ended
-        self._future = None if ended else _uncancelled()
-        self._taken = None if ended else Event()
+        self._outcome: Result | Exception | None = None
+        # Most tickets are looked at when they are done; only those who wait need a gate to wait at.
+        self._until_ready: _Gate | None = None
+        self._until_done: _Gate | None = None
+        self._followers: list[Ticket] = []
 
     @classmethod
     def restored(
@@ -58,23 +62,13 @@ class Ticket:
         """A question as the ledger has it; of one that has ended, the answer is made when it is read."""
         ticket = cls(asked.analyst, asked.key, asked.question["sql"], asked.pay, compile, ended)
         ticket.number = number
+        ticket.ready = True
         return ticket
 
     @cached_property
     def statement(self) -> Statement:
         """What is asked."""
         return self._compile(self.sql)
-
-    @property
-    def future(self) -> Future[Result]:
-        """What will hold the answer, or the refusal."""
-        if self._future is None:
-            with _MAKING:
-                if self._future is None:
-                    future = _uncancelled()
-                    self._settle(future, self._ended)
-                    self._future, self._ended = future, None
-        return self._future
 
     @property
     def stored(self) -> int:
@@ -86,68 +80,113 @@ class Ticket:
     @property
     def done(self) -> bool:
         """Whether it was answered or refused."""
-        return self._future is None or self._future.done()
+        return self._outcome is not None or self._ended is not None
 
     def asks(self, sql: str, pay: bool) -> bool:
         """Whether the question is this one; a key stands for one question only."""
         return self.sql == sql and self.pay == pay
 
-    def taken(self) -> None:
-        """Take note that the question is stored for good."""
-        if self._taken:
-            self._taken.set()
+    def waits(self) -> None:
+        """Take note that the question is stored for good, and that its turn is to come."""
+        with _SETTLING:
+            self._tell()
 
     def follow(self, other: Ticket) -> None:
         """Have the same answer as another ticket of the same question."""
         self.number = other.number
-        self.taken()
-        other.future.add_done_callback(self._copy)
-
-    def _copy(self, found: Future[Result]) -> None:
-        error = found.exception()
-        if error is not None:
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(found.result())
+        with _SETTLING:
+            if not other.done:
+                other._followers.append(self)
+                return
+        self._settle(other.outcome())
 
     def answered(self, result: Result) -> None:
         """Hand over the answer."""
-        self.taken()
-        self.future.set_result(result)
+        self._settle(result)
 
     def refused(self, error: Exception) -> None:
         """Say why there is none."""
-        self.taken()
-        self.future.set_exception(error)
+        self._settle(error)
 
     def settle(self, ended: Answered | Refused) -> None:
         """Hand over what the ledger holds, to somebody who waits."""
-        self.taken()
-        self._settle(self.future, ended)
+        self._settle(self._made(ended))
 
-    def _settle(self, future: Future[Result], ended: Answered | Refused | None) -> None:
-        try:
-            if not isinstance(ended, Answered):
-                raise refusal(ended.code, ended.message) if ended else RequestError("It is open.")
-            answers = tuple(from_plain(answer) for answer in ended.answers)
-            future.set_result(Result(ended.asked, self.analyst, self.statement, answers))
-        except SharewellError as error:
-            future.set_exception(error)
-
-    def wait_until_taken(self, timeout: float | None = None) -> bool:
-        """Wait until the question is stored, answered or refused."""
-        return self._taken is None or self._taken.wait(timeout)
+    def outcome(self, timeout: float | None = None) -> Result | Exception:
+        """Wait for the answer or the refusal; raises TimeoutError."""
+        if not self.done and not self._done_gate().passed(timeout):
+            raise TimeoutError("The question is not answered yet.")
+        if self._outcome is None and self._ended is not None:
+            self._outcome = self._made(self._ended)
+        return self._outcome or RequestError("The question is open.")
 
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the answer; raises the refusal, or TimeoutError."""
-        return self.future.result(timeout)
+        outcome = self.outcome(timeout)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def wait_until_ready(self, timeout: float | None = None) -> bool:
+        """Wait until the question is answered or refused, or is stored and waits its turn."""
+        with _SETTLING:
+            gate = self._until_ready = self._until_ready or _Gate()
+            if self.ready:
+                gate.open()
+        return gate.passed(timeout)
+
+    def _done_gate(self) -> _Gate:
+        with _SETTLING:
+            gate = self._until_done = self._until_done or _Gate()
+            if self.done:
+                gate.open()
+        return gate
+
+    def _settle(self, outcome: Result | Exception) -> None:
+        with _SETTLING:
+            if self.done:
+                return
+            self._outcome = outcome
+            followers, self._followers = self._followers, []
+            if self._until_done:
+                self._until_done.open()
+            self._tell()
+        for follower in followers:
+            follower._settle(outcome)
+
+    def _tell(self) -> None:
+        self.ready = True
+        if self._until_ready:
+            self._until_ready.open()
+
+    def _made(self, ended: Answered | Refused) -> Result | Exception:
+        if isinstance(ended, Refused):
+            return refusal(ended.code, ended.message)
+        try:
+            answers = tuple(from_plain(answer) for answer in ended.answers)
+            return Result(ended.asked, self.analyst, self.statement, answers)
+        except SharewellError as error:
+            return error
 
 
-def _uncancelled() -> Future[Result]:
-    """A future that those who wait cannot cancel: the question may have been paid for."""
-    future: Future[Result] = Future()
-    future.set_running_or_notify_cancel()
-    return future
+class _Gate:
+    """Closed until it is opened; a bare lock, since an Event is three of them."""
+
+    def __init__(self) -> None:
+        self._closed = Lock()
+        self._closed.acquire()
+
+    def open(self) -> None:
+        """Let everybody through; to be called by one at a time."""
+        if self._closed.locked():
+            self._closed.release()
+
+    def passed(self, timeout: float | None) -> bool:
+        """Wait until it is open, and leave it so."""
+        if not self._closed.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
+            return False
+        self._closed.release()
+        return True
 
 
 def refusal(code: str, message: str) -> RequestError:
@@ -165,6 +204,8 @@ class Tickets:
         self._by_key: dict[tuple[str, str], Ticket] = {}
         self._by_number: dict[int, Ticket] = {}
         self._of: dict[str, list[Ticket]] = {}
+        #: Those that were open when somebody last counted them.
+        self._open: dict[str, list[Ticket]] = {}
 
     def find(self, analyst: str, key: str) -> Ticket | None:
         """The ticket of a key."""
@@ -187,6 +228,17 @@ class Tickets:
         """An analyst's tickets that are stored, in order."""
         return list(self._of.get(analyst, ()))
 
+    def asked(self, analyst: str) -> int:
+        """How many questions of an analyst are stored."""
+        return len(self._of.get(analyst, ()))
+
+    def waiting(self, analyst: str) -> int:
+        """How many of them are still open."""
+        with self._lock:
+            still = [ticket for ticket in self._open.get(analyst, ()) if not ticket.done]
+            self._open[analyst] = still
+            return len(still)
+
     def keep(self, stored: Sequence[Ticket]) -> None:
         """Take note that tickets are stored for good."""
         with self._lock:
@@ -194,8 +246,7 @@ class Tickets:
                 self._by_key[ticket.analyst, ticket.key] = ticket
                 self._by_number[ticket.stored] = ticket
                 self._of.setdefault(ticket.analyst, []).append(ticket)
-        for ticket in stored:
-            ticket.taken()
+                self._open.setdefault(ticket.analyst, []).append(ticket)
 
     def only_new(self, batch: Sequence[Ticket]) -> list[Ticket]:
         """Those that are not stored yet; where one was stored after all, its ticket is followed."""

@@ -174,6 +174,9 @@ class Worker:
         self._tickets.keep(new)
         for each in served:
             each.hand_over()
+        for ticket in new:
+            if not ticket.ready:
+                ticket.waits()
         self._told(self.state, served)
 
     def _ask(self, new: Sequence[Ticket]) -> list[Event]:

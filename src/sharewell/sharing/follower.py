@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import get_context
@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
+from sharewell.collector import stay_calm
 from sharewell.errors import SharingError
 from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.collective import Collective, Rehearsal
@@ -31,9 +32,10 @@ GATHER = 0.05
 class Follower:
     """Follows a collective from another process.
 
-    `record` only puts an entry into a queue. A thread sends what has gathered, and the other process,
-    which has a lower priority, lets it happen in the certificate's shadow ledgers. It ends when this
-    one does, however that ends.
+    `record` only puts what has happened into a queue. A thread sends what has gathered, and the other
+    process, which has a lower priority, lets it happen in the certificate's shadow ledgers. It ends
+    when this one does, however that ends. Where what is recorded are no entries yet, `read` makes each
+    into one, over there: nobody here is to wait for that either.
 
     Privacy: the other process is told what is public, and is never given data.
     """
@@ -44,29 +46,33 @@ class Follower:
         *,
         error_threshold: float,
         scheduler: Scheduler[Any] | None = None,
+        read: Callable[[Any], Entry] | None = None,
     ) -> None:
         self._scheduler = InOrder.name if scheduler is None else scheduler.name
         self._promises = promises(Rehearsal(collective).mechanism, scheduler)
         context = get_context("spawn")
         self._line, theirs = context.Pipe()
         self._process = context.Process(
-            target=_follow, args=(theirs, collective, error_threshold), daemon=True, name="certificate"
+            target=_follow,
+            args=(theirs, collective, error_threshold, read),
+            daemon=True,
+            name="certificate",
         )
         with _without_main():
             self._process.start()
         theirs.close()
         self._recorded = 0
         self._recording = Lock()
-        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._queue: SimpleQueue[Any] = SimpleQueue()
         self._sending = Lock()
         self._sender = Thread(target=self._send, daemon=True, name="certificate-sender")
         self._sender.start()
 
-    def record(self, entry: Entry) -> None:
-        """Take in what has happened; returns at once."""
+    def record(self, happened: Any) -> None:
+        """Take in what has happened: an entry, or what `read` makes into one; returns at once."""
         with self._recording:
             self._recorded += 1
-            self._queue.put(entry)
+            self._queue.put(happened)
 
     def report(self) -> Report:
         """What the certificate says now; `entries` tells how far it has come."""
@@ -122,9 +128,8 @@ class Follower:
             while len(batch) < BATCH and not self._queue.empty():
                 batch.append(self._queue.get())
             ended = batch[-1] is None
-            entries = [entry for entry in batch if entry is not None]
             with self._sending, suppress(OSError):
-                self._line.send(entries)
+                self._line.send([happened for happened in batch if happened is not None])
 
 
 @contextmanager
@@ -140,10 +145,16 @@ def _without_main() -> Iterator[None]:
         main.__spec__ = spec
 
 
-def _follow(line: Connection, collective: Collective, error_threshold: float) -> None:
+def _follow(
+    line: Connection,
+    collective: Collective,
+    error_threshold: float,
+    read: Callable[[Any], Entry] | None,
+) -> None:
     """What the other process does: take in entries, and report when asked."""
     with suppress(OSError, AttributeError):
         os.nice(5)
+    stay_calm()
     certificate = Certificate(collective, error_threshold=error_threshold)
     failed: SharingError | None = None
     while True:
@@ -154,8 +165,13 @@ def _follow(line: Connection, collective: Collective, error_threshold: float) ->
         if message is None:
             line.send(failed or certificate.report())
             continue
-        for entry in message:
+        for happened in message:
             try:
-                certificate.record(entry)
-            except Exception as error:
-                failed = SharingError(f"The certificate could not follow: {error}")
+                if failed is None:
+                    certificate.record(read(happened) if read else happened)
+            except Exception:
+                # With a gap it would say what is not so.
+                failed = SharingError(
+                    "The certificate could not follow what has happened.",
+                    hint="Verify the ledger, which computes it anew.",
+                )

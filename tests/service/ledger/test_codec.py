@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -32,11 +32,18 @@ def test_every_event_comes_back_as_it_was(kind, data):
 
 
 @given(events)
-def test_what_is_stored_is_canonical_ascii_with_its_kind_and_version(event):
+def test_what_is_stored_is_canonical_with_its_kind_and_version(event):
+    def in_order(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert [key for key, _ in pairs] == sorted(key for key, _ in pairs)
+        return dict(pairs)
+
     body = encode(event)
-    stored = json.loads(body.decode("ascii"))
+    stored = json.loads(body, object_pairs_hook=in_order)
     assert (stored["kind"], stored["version"]) == (type(event).__name__.lower(), event.version)
-    assert body == json.dumps(stored, sort_keys=True, separators=(",", ":")).encode()
+    # Another library may write a float in another way, but no space and no other sign.
+    plain = json.dumps(stored, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert body.count(b" ") == plain.encode().count(b" ")
+    assert encode(decode(body)) == body
 
 
 def test_the_order_in_which_a_bill_was_written_does_not_matter():
@@ -57,6 +64,8 @@ def test_the_order_in_which_a_bill_was_written_does_not_matter():
         Configured({"exact": Fraction(1, 3)}),
         Configured({"bytes": b"0"}),
         Configured({"too long": 10**5000}),
+        Configured({"more than 64 bits": 2**64}),
+        Configured({"half of a pair": "\ud800"}),
         Configured(7),  # type: ignore[arg-type]
         Granted("ann", 0.1),  # type: ignore[arg-type]
         Granted("ann", 1),  # type: ignore[arg-type]

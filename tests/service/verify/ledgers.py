@@ -31,7 +31,7 @@ def ask_all(service: Broker, questions: Sequence[tuple[str, str, bool]], prefix:
     for name in service.analysts:
         service.done(name)
     for ticket in asked:
-        ticket.future.exception(30)
+        ticket.outcome(30)
 
 
 def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) -> None:
@@ -53,7 +53,7 @@ def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) 
     if short:
         return
     with open_broker(ledger, mechanism, scheduler) as service:
-        service.submit("ann", count(0, 4), key="a0").future.exception(30)
+        service.submit("ann", count(0, 4), key="a0").outcome(30)
         ask_all(service, [("ann", count(at, at + 7), True) for at in range(9)], "b")
         with suppress(SharewellError):
             service.join("dora", Fraction(3, 2))

@@ -1,23 +1,24 @@
 """The codec: an event as canonical JSON and back, with the name and the version of its kind.
 
-Canonical means that equal events are equal bytes: ASCII, keys in order, no spaces. Amounts are exact
+Canonical means that equal events are equal bytes: UTF-8, keys in order, no spaces. Amounts are exact
 text such as `"1/10"`. The chain hashes these bytes, so what is read back is what was written.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, get_args, get_type_hints
 
+import orjson
+
 from sharewell.errors import LedgerCorrupt, LedgerError
 from sharewell.privacy.ledger import Event
 
-_to_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-_from_text = json.JSONDecoder().decode
+#: Objects that only look plain are refused rather than written as something else.
+_PLAIN = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 
 #: Every kind by its name in the ledger.
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
@@ -30,16 +31,16 @@ def encode(event: Event) -> bytes:
         raise LedgerError(f"A {type(event).__name__} is not an event.", hint="Append an event.")
     try:
         data = {field: write(getattr(event, field)) for field, write, _ in _FIELDS[name]}
-        body = _to_text({"kind": name, "version": event.version, "data": data}).encode("ascii")
-        # JSON would quietly turn a key 1 into "1" and a tuple into a list. What cannot come back as it
-        # was is refused here, while somebody is there to hear it.
-        if decode(body) == event:
+        body = orjson.dumps({"kind": name, "version": event.version, "data": data}, option=_PLAIN)
+        # JSON would quietly turn a tuple into a list and NaN into null. What cannot come back as it was
+        # is refused here, while somebody is there to hear it.
+        if orjson.loads(body)["data"] == data:
             return body
-    except (AttributeError, TypeError, ValueError, RecursionError, LedgerError):
+    except (AttributeError, TypeError, ValueError, RecursionError):
         pass
     raise LedgerError(
         f"This {name} event cannot be stored as plain data.",
-        hint="Use texts, whole numbers, finite floats, true, false, None, and lists and "
+        hint="Use texts, whole numbers of 64 bits, finite floats, true, false, None, and lists and "
         "dictionaries with texts as keys.",
     )
 
@@ -47,11 +48,11 @@ def encode(event: Event) -> bytes:
 def decode(body: bytes) -> Event:
     """The event that `encode` wrote; a kind or a version that is not known is refused."""
     try:
-        stored = _from_text(body.decode("ascii"))
+        stored = orjson.loads(body)
         name, version, data = stored["kind"], stored["version"], stored["data"]
         if type(name) is not str or type(version) is not int or type(data) is not dict or version < 1:
             raise TypeError
-    except (UnicodeDecodeError, ValueError, RecursionError, TypeError, KeyError):
+    except (ValueError, RecursionError, TypeError, KeyError):
         raise LedgerCorrupt(
             "What is stored is not an event.", hint="Restore the ledger from a backup."
         ) from None
@@ -97,8 +98,14 @@ def _read_amount(text: str) -> Fraction:
     return Fraction(int(numerator), int(denominator))
 
 
+def _write_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return dict(value)
+
+
 def _write_bill(bill: Mapping[str, Fraction]) -> dict[str, str]:
-    return {payer: _write_amount(cost) for payer, cost in bill.items()}
+    return {_a_text(payer): _write_amount(cost) for payer, cost in bill.items()}
 
 
 def _read_bill(stored: Any) -> dict[str, Fraction]:
@@ -109,7 +116,12 @@ def _read_each(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda stored: tuple([read(value) for value in _a_list(stored)])
 
 
-_a_dict, _a_list, _an_int = _exactly(dict), _exactly(list), _exactly(int)
+def _write_each(write: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    return lambda values: [write(value) for value in _a_tuple(values)]
+
+
+_a_dict, _a_list, _a_tuple = _exactly(dict), _exactly(list), _exactly(tuple)
+_an_int, _a_text = _exactly(int), _exactly(str)
 
 #: How a field of each type is written and read. A new kind of event needs no code, only these types.
 _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -124,13 +136,10 @@ _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         }.items()
     },
     Fraction: (_write_amount, _read_amount),
-    Mapping[str, Any]: (dict, _a_dict),
+    Mapping[str, Any]: (_write_mapping, _a_dict),
     Mapping[str, Fraction]: (_write_bill, _read_bill),
-    tuple[int, ...]: (list, _read_each(_an_int)),
-    tuple[Mapping[str, Any], ...]: (
-        lambda values: [dict(value) for value in values],
-        _read_each(_a_dict),
-    ),
+    tuple[int, ...]: (_write_each(_an_int), _read_each(_an_int)),
+    tuple[Mapping[str, Any], ...]: (_write_each(_write_mapping), _read_each(_a_dict)),
 }
 
 

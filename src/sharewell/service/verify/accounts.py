@@ -277,8 +277,6 @@ class _Walk:
                 f"{self._rows[charge]}.",
                 number,
             )
-        elif any(abs(value) >= 2**63 for value in event.values):
-            self._check.fault("rows", f"Event {number} releases a value beyond 64 bits.", number)
         self._released.add(charge)
         self._pending.discard(charge)
 
