@@ -10,7 +10,7 @@ from rich.table import Table
 import benchmarks
 from benchmarks.ratio import Ratio
 
-NOT_BENCHMARKS = {"__main__", "ratio"}
+NOT_BENCHMARKS = {"__main__", "constant", "load", "ratio"}
 
 
 def main(names: list[str]) -> int:

@@ -26,8 +26,11 @@ PUBLIC = [
     "LinearQuery",
     "SharewellError",
     "compile_sql",
+    "connect",
+    "connect_async",
     "datasets",
     "expected_errors",
+    "open",
     "vectorize",
 ]
 

@@ -14,6 +14,7 @@ from sharewell.query.ordered import Binned, Date, Integer
 
 if TYPE_CHECKING:
     from sharewell import datasets
+    from sharewell.client import connect, connect_async, open
     from sharewell.engine.data_vector import DataVector
     from sharewell.engine.vectorize import vectorize
     from sharewell.privacy.budget import Budget
@@ -41,8 +42,11 @@ __all__ = [
     "LinearQuery",
     "SharewellError",
     "compile_sql",
+    "connect",
+    "connect_async",
     "datasets",
     "expected_errors",
+    "open",
     "vectorize",
 ]
 
@@ -55,8 +59,11 @@ _LATER = {
     "Join": "sharewell.sharing.stream",
     "Leave": "sharewell.sharing.stream",
     "compile_sql": "sharewell.query.sql",
+    "connect": "sharewell.client",
+    "connect_async": "sharewell.client",
     "datasets": "sharewell.datasets",
     "expected_errors": "sharewell.sharing.expected",
+    "open": "sharewell.client",
     "vectorize": "sharewell.engine.vectorize",
 }
 

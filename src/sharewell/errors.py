@@ -22,7 +22,8 @@
     │   ├── KeyReused          request.key-reused      the same key for another question
     │   ├── NotFound           request.not-found       there is nothing of that name or number
     │   ├── TooLarge           request.too-large       more than a server reads
-    │   └── TooMany            request.too-many        more at a time than one analyst may
+    │   ├── TooMany            request.too-many        more at a time than one analyst may
+    │   └── StillWaiting       request.still-waiting   the time to wait is over, the question stays
     ├── AccessError            access.denied           a token that does not open this
     │   └── UnknownToken       access.unknown-token    no token, or none that was given out
     ├── Closed                 service.closed          the service is closing, or has closed
@@ -65,6 +66,8 @@ class SharewellError(Exception):
         self.message = message
         self.hint = hint
         self.where = where
+        #: The request that it came back from, where it came over the wire: a server's log has it too.
+        self.request_id: str | None = None
 
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
@@ -190,6 +193,17 @@ class TooMany(RequestError):
     """An analyst asks faster, or has more questions waiting, than is allowed."""
 
     code = "request.too-many"
+
+
+class StillWaiting(RequestError, TimeoutError):
+    """The time to wait is over, and the question still waits; it stays with the service."""
+
+    code = "request.still-waiting"
+
+    def __init__(self, message: str, *, hint: str = "", where: Place | None = None) -> None:
+        super().__init__(message, hint=hint, where=where)
+        self.key = ""
+        self.number: int | None = None
 
 
 class AccessError(SharewellError):

@@ -98,6 +98,11 @@ class Accounts:
         left = self._of(payer, self._left)
         return Fraction(0) if payer in self._gone else left
 
+    @property
+    def unallocated(self) -> Fraction:
+        """What nobody holds, nor has held."""
+        return self.budget.total - sum(tuple(self._shares.values()), Fraction(0))
+
     def grant(self, payer: str, share: Amount) -> None:
         """Give a new payer a share of what nobody holds yet."""
         exact = amount(share, f"The share of {payer}")
@@ -105,7 +110,7 @@ class Accounts:
         with self._lock:
             if payer in self._shares:
                 raise PrivacyError(f"{payer} already holds a share, or has held one.")
-            free = self.budget.total - sum(self._shares.values())
+            free = self.unallocated
             if exact > free:
                 raise OverBudget(
                     f"The share of {payer} is more than what is left of the total.",

@@ -121,6 +121,11 @@ class Curator:
         """What a payer may still spend."""
         return self._accounts.left(payer)
 
+    @property
+    def unallocated(self) -> Fraction:
+        """What is left of the total for new payers."""
+        return self._accounts.unallocated
+
     def grant(self, payer: str, share: Amount) -> None:
         """Give a new payer a share of what nobody holds yet."""
         self._accounts.grant(payer, share)

@@ -23,6 +23,9 @@ from sharewell.query.linear import LinearQuery
 #: An answer, exact or noisy: int, float or Fraction. None where there is none (0 / 0).
 Value = Any
 
+#: Where there is no HAVING, every row stays.
+EVERYTHING = Fixed(True)
+
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -122,7 +125,7 @@ class Statement:
     blocks: tuple[ParallelBlock, ...] = field(repr=False)
     outputs: tuple[Output, ...] = field(repr=False)
     group_labels: tuple[tuple[Label, ...], ...] = field(repr=False)
-    having: Condition = field(default=Fixed(True), repr=False)
+    having: Condition = field(default=EVERYTHING, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
 
@@ -148,6 +151,8 @@ class Statement:
 
     def arrange(self, values: Sequence[Value]) -> list[int]:
         """The positions in `group_labels` that HAVING, ORDER BY and LIMIT leave, in their order."""
+        if self.having == EVERYTHING and not self.order:
+            return list(range(len(self.group_labels)))[: self.limit]
         answers = self._answers(values)
         kept = settle(self.having, False, answers.settled)
         rows = [int(row) for row in np.flatnonzero(kept)]

@@ -140,11 +140,20 @@ class Broker:
         """What an analyst was given, has spent and has left, and how many questions wait."""
         curator = self._state.curator
         amounts = curator.share(analyst), curator.spent(analyst), curator.left(analyst)
-        return Status(analyst, *amounts, self._tickets.asked(analyst), self.waiting(analyst))
+        return Status(analyst, *amounts, self._tickets.asked(analyst), len(self.waiting(analyst)))
 
-    def waiting(self, analyst: str) -> int:
-        """How many of an analyst's questions wait."""
+    def waiting(self, analyst: str) -> list[Ticket]:
+        """An analyst's questions that are handed in and not answered yet, in order."""
         return self._tickets.waiting(analyst)
+
+    def find(self, analyst: str, key: str) -> Ticket | None:
+        """An analyst's question with a key, if there is one."""
+        return self._tickets.find(analyst, key)
+
+    def ticket(self, analyst: str, number: int) -> Ticket | None:
+        """An analyst's question with a number, if there is one."""
+        found = self._tickets.numbered(number)
+        return found if found and found.analyst == analyst else None
 
     def tickets(self, analyst: str) -> list[Ticket]:
         """An analyst's questions so far, in order."""
@@ -169,6 +178,11 @@ class Broker:
     def analysts(self) -> tuple[str, ...]:
         """Those who may ask."""
         return self._state.mechanism.analysts
+
+    @property
+    def unallocated(self) -> Fraction:
+        """What nobody holds: those who leave give nothing back."""
+        return self._state.curator.unallocated
 
     def join(self, analyst: str, share: Amount) -> None:
         """Take in a new analyst, with a share of what nobody holds, in the budget's currency."""

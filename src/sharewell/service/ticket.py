@@ -214,7 +214,10 @@ class Tickets:
     def add(self, ticket: Ticket) -> Ticket:
         """Add a ticket, unless its key has one already, which is then given back."""
         with self._lock:
-            return self._by_key.setdefault((ticket.analyst, ticket.key), ticket)
+            found = self._by_key.setdefault((ticket.analyst, ticket.key), ticket)
+            if found is ticket:
+                self._open.setdefault(ticket.analyst, []).append(ticket)
+            return found
 
     def numbered(self, number: int) -> Ticket | None:
         """The ticket of a number."""
@@ -232,21 +235,22 @@ class Tickets:
         """How many questions of an analyst are stored."""
         return len(self._of.get(analyst, ()))
 
-    def waiting(self, analyst: str) -> int:
-        """How many of them are still open."""
+    def waiting(self, analyst: str) -> list[Ticket]:
+        """Those that are handed in and not done, in order."""
         with self._lock:
             still = [ticket for ticket in self._open.get(analyst, ()) if not ticket.done]
             self._open[analyst] = still
-            return len(still)
+            return list(still)
 
     def keep(self, stored: Sequence[Ticket]) -> None:
         """Take note that tickets are stored for good."""
         with self._lock:
             for ticket in stored:
+                if (ticket.analyst, ticket.key) not in self._by_key and not ticket.done:
+                    self._open.setdefault(ticket.analyst, []).append(ticket)
                 self._by_key[ticket.analyst, ticket.key] = ticket
                 self._by_number[ticket.stored] = ticket
                 self._of.setdefault(ticket.analyst, []).append(ticket)
-                self._open.setdefault(ticket.analyst, []).append(ticket)
 
     def only_new(self, batch: Sequence[Ticket]) -> list[Ticket]:
         """Those that are not stored yet; where one was stored after all, its ticket is followed."""

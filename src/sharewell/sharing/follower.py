@@ -105,13 +105,12 @@ class Follower:
         return report
 
     def close(self) -> None:
-        """Send what is left, and end the other process."""
+        """End the other process; what it knows can be computed anew."""
+        self._process.terminate()
         self._queue.put(None)
         self._sender.join(timeout=5)
-        self._line.close()
         self._process.join(timeout=5)
-        if self._process.is_alive():
-            self._process.terminate()
+        self._line.close()
 
     def __enter__(self) -> Follower:
         return self

@@ -1,0 +1,147 @@
+"""Tables: results and quotes in the words of the wire, column by column and row by row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sharewell import wire
+from sharewell.mechanism.base import Answer, Source
+from sharewell.query.statement import Grouped, Mean, Output, Statement, Total
+from sharewell.service.quote import Quote
+from sharewell.service.result import Result
+
+#: How much wider an interval must be to hold with 97.5 % instead of 95 %, so that two of them hold at
+#: once with 95 % whatever their errors have to do with each other (Bonferroni). Gaussian noise needs
+#: 2.2414 / 1.96 = 1.144. One Laplace draw needs ln 40 / ln 20 = 1.231 from the exact 95 % interval, and
+#: 2.6085 / 2.06 = 1.267 from the one of `Mechanism.critical`, which lies between those of one draw and
+#: of sums of many.
+WIDER = 1.27
+
+#: Where a value may have come from, the least trusted first.
+WEAKEST_FIRST: tuple[Source, ...] = ("synthetic", "reconstructed", "cached", "measured", "public")
+
+Interval = tuple[float, float]
+
+
+def answer_table(result: Result) -> wire.Answer:
+    """A result: one row for each group that HAVING, ORDER BY and LIMIT leave."""
+    statement, answers = result.statement, result.answers
+    fields = [_field(output, statement, answers) for output in statement.outputs]
+    kept = statement.arrange([answer.value for answer in answers])
+    return wire.Answer(
+        columns=columns(statement),
+        rows=tuple([tuple([field(row) for field in fields]) for row in kept]),
+        cost=str(result.cost),
+        paid_by=_payer(answers),
+    )
+
+
+def quote_table(quote: Quote) -> wire.Quote:
+    """A quote: for every column of numbers the largest and the smallest standard error of its rows."""
+    statement = quote.statement
+    groups = len(statement.group_labels)
+    return wire.Quote(
+        sql=statement.text,
+        columns=columns(statement),
+        groups=groups if statement.limit is None else min(groups, statement.limit),
+        paid=_offer(statement, str(quote.cost), quote.paid),
+        free=_offer(statement, "0", quote.free),
+        means=str(quote.means),
+    )
+
+
+def columns(statement: Statement) -> tuple[wire.Column, ...]:
+    """The columns of a statement's result."""
+    return tuple(
+        [
+            wire.Column(
+                name=output.name, kind="group" if isinstance(output.source, Grouped) else "number"
+            )
+            for output in statement.outputs
+        ]
+    )
+
+
+def _field(output: Output, statement: Statement, answers: Sequence[Answer]) -> Callable[[int], Any]:
+    """What a column shows in each row."""
+    rows = len(statement.group_labels)
+    match output.source:
+        case Grouped(labels):
+            return labels.__getitem__
+        case Total(block):
+            return lambda row: number(answers[block * rows + row])
+        case Mean(total, count):
+            return lambda row: mean(answers[total * rows + row], answers[count * rows + row])
+
+
+def number(answer: Answer) -> wire.Number:
+    """One answer."""
+    return wire.Number(
+        value=_finite(answer.value),
+        standard_error=_finite(answer.standard_error),
+        interval=answer.interval and (_finite(answer.interval[0]), _finite(answer.interval[1])),
+        source=answer.source,
+    )
+
+
+def mean(total: Answer, count: Answer) -> wire.Number:
+    """A sum by a count; it has no value where the noisy count is not positive.
+
+    It has an interval, and no standard error: the quotient of two noisy numbers has no variance, and a
+    linear approximation of one would need the covariance of the two, which nobody keeps.
+    """
+    return wire.Number(
+        value=_finite(total.value / count.value) if count.value > 0 else None,
+        standard_error=None,
+        interval=_quotient(total, count),
+        source=min(total.source, count.source, key=WEAKEST_FIRST.index),
+    )
+
+
+def _quotient(total: Answer, count: Answer) -> Interval | None:
+    """All that the quotient can be while both numbers lie in their intervals; None where it is anything.
+
+    The true quotient lies in it wherever the two true numbers lie in theirs, so it holds at least as
+    often as both of those do.
+    """
+    if total.interval is None or count.interval is None:
+        return None
+    (low, high), (least, most) = _wider(total), _wider(count)
+    # Not only where it crosses 0: a count may then be as near to 0 as it likes.
+    if not least > 0 or not all(map(math.isfinite, (low, high, most))):
+        return None
+    return low / (most if low >= 0 else least), high / (least if high >= 0 else most)
+
+
+def _wider(answer: Answer) -> Interval:
+    low, high = answer.interval or (-math.inf, math.inf)
+    return answer.value - WIDER * (answer.value - low), answer.value + WIDER * (high - answer.value)
+
+
+def _payer(answers: Sequence[Answer]) -> str | None:
+    """Who paid for all that was not known without looking, where that was one person."""
+    payers = {answer.payer for answer in answers if answer.source != "public"}
+    return payers.pop() if len(payers) == 1 else None
+
+
+def _offer(statement: Statement, cost: str, errors: Sequence[float | None] | None) -> wire.Offer | None:
+    if errors is None:
+        return None
+    rows = len(statement.group_labels)
+    numbers = [each.source for each in statement.outputs if not isinstance(each.source, Grouped)]
+    return wire.Offer(cost=cost, errors=tuple(_extremes(each, rows, errors) for each in numbers))
+
+
+def _extremes(column: Total | Mean, rows: int, errors: Sequence[float | None]) -> Interval | None:
+    """The largest and the smallest error of a column; None for averages, and where one is not known."""
+    if isinstance(column, Mean):
+        return None
+    own = errors[column.block * rows : (column.block + 1) * rows]
+    known = [error for error in own if error is not None and math.isfinite(error)]
+    return (max(known), min(known)) if known and len(known) == len(own) else None
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
