@@ -27,7 +27,7 @@ help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
 
 demo: $(RUNTIME) ## install what Sharewell needs to run, and show it at work
-	@$(BIN)/sharewell demo
+	@$(BIN)/sharewell demo --script
 
 test: check ## run the checks, then every test
 	$(BIN)/python -m pytest -n 2
