@@ -15,6 +15,7 @@ import numpy as np
 
 from benchmarks.ratio import Ratio
 from sharewell import DataVector, datasets
+from sharewell.collector import stay_calm
 from sharewell.config import Config, parse_config
 from sharewell.query.sql import compile_sql
 from sharewell.service.broker import Broker
@@ -22,7 +23,7 @@ from sharewell.service.ledger import SqliteLedger
 
 ANALYSTS = 10
 QUESTIONS = 1000
-ROUNDS = 3
+ROUNDS = 5
 
 SETTINGS = """
 [dataset]
@@ -56,6 +57,7 @@ def _measure(what: str, settings: str, counts: DataVector) -> list[Ratio]:
     config = parse_config(settings + shares)
     data = DataVector(config.domain, counts.counts)
     off, on, behind = [], [], []
+    stay_calm()  # As the server does.
     for round_ in range(ROUNDS):
         questions = _questions(config, round_)
         for sql in questions:  # In words that were compiled before, for both.
@@ -65,15 +67,15 @@ def _measure(what: str, settings: str, counts: DataVector) -> list[Ratio]:
         on.append(latency)
         behind.append(lag)
     return [
-        Ratio(f"answer, certificate on, {what}", min(on), "certificate off", min(off), 1.1),
-        Ratio(f"certificate behind by, {what}", min(behind), "a second", 1.0, 2.0),
+        Ratio(f"answer, certificate on, {what}", np.median(on), "certificate off", np.median(off), 1.1),
+        Ratio(f"certificate behind by, {what}", max(behind), "a second", 1.0, 2.0),
     ]
 
 
 def _play(
     config: Config, data: DataVector, questions: list[str], *, certificate: bool
 ) -> tuple[float, float]:
-    """Seconds an answer, and how long the certificate takes to catch up after the last."""
+    """The median latency of an answer, and how long the certificate takes to catch up after the last."""
     with (
         tempfile.TemporaryDirectory() as folder,
         SqliteLedger(Path(folder) / "ledger.sqlite") as ledger,
@@ -81,13 +83,13 @@ def _play(
     ):
         if certificate:
             service.certificate(up_to_date=True)
-        start = time.perf_counter()
+        moments = [time.perf_counter()]
         for at, sql in enumerate(questions):
             service.ask(f"a{at % ANALYSTS}", sql)
-        answered = time.perf_counter()
+            moments.append(time.perf_counter())
         if certificate:
             service.certificate(up_to_date=True)
-        return (answered - start) / len(questions), time.perf_counter() - answered
+        return float(np.median(np.diff(moments))), time.perf_counter() - moments[-1]
 
 
 def _questions(config: Config, seed: int) -> list[str]:

@@ -11,6 +11,4 @@ def stay_calm() -> None:
     What a broker or a certificate holds lives on, and Python would look through it again and again, for
     up to a fifth of the time.
     """
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -6,5 +6,6 @@ budget of 0.1 is a tenth.
 
 from sharewell.config.config import Analyst, Config
 from sharewell.config.reader import parse_config, read_config
+from sharewell.config.service import Service
 
-__all__ = ["Analyst", "Config", "parse_config", "read_config"]
+__all__ = ["Analyst", "Config", "Service", "parse_config", "read_config"]

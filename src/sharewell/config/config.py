@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from sharewell.config.service import Service
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import ConfigError, SqlError
@@ -51,6 +52,8 @@ class Config:
     error_threshold: float
     analysts: tuple[Analyst, ...]
     make: Callable[[Curator], Mechanism]
+    #: How it is served.
+    service: Service
     table: str | None = None
     privacy_unit: str | None = None
     neighbours: Neighbours = "add-remove"

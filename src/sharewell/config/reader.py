@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from sharewell.config.config import Analyst, Config, expected_workloads
+from sharewell.config.names import person_name, table_name
 from sharewell.config.section import Section, blame, exact
+from sharewell.config.service import read_service
 from sharewell.config.toml_file import read_tables, read_text
 from sharewell.errors import ConfigError
 from sharewell.mechanism import seed as seeds
@@ -65,7 +67,7 @@ class _Reader:
 
     def config(self, path: Path, text: str) -> Config:
         dataset = self._top.section("dataset")
-        name = dataset.text("name", "people")
+        name = table_name(dataset.text("name", "people"), dataset.where("name"))
         domain = self._domain()
         budget, threshold = self._budget(dataset)
         analysts = self._analysts(budget)
@@ -87,6 +89,9 @@ class _Reader:
             neighbours=dataset.choice("neighbours", get_args(Neighbours), "add-remove"),  # type: ignore[arg-type]
             scheduler_name=scheduler,
             scheduler_options=options,
+            service=read_service(
+                self._top.section("service"), path, name, [analyst.name for analyst in analysts]
+            ),
         )
         dataset.end()
         self._top.end()
@@ -125,7 +130,7 @@ class _Reader:
 
     def _threshold(self, section: Section, dataset: Section) -> float:
         """A number of rows, or a percentage of the declared population."""
-        population = dataset.get("population", int, "a whole number of rows", None)
+        population = _population(dataset)
         value = section.get("error_threshold", (str, int, Decimal), 'a number of rows, or "1%"')
         if isinstance(value, str) and value.strip().endswith("%"):
             if population is None:
@@ -144,6 +149,7 @@ class _Reader:
     def _analysts(self, budget: Budget) -> tuple[Analyst, ...]:
         found = []
         for name, section in self._top.section("analysts").sections():
+            person_name(name, "analysts")
             part = section.amount("share")
             found.append(Analyst(name, part * budget.total, tuple(section.texts("expects", []))))
             section.end()
@@ -169,7 +175,7 @@ class _Reader:
         if name == "multiplicative-weights":
             make = partial(
                 PrivateMultiplicativeWeights,
-                population=dataset.get("population", int, "a whole number of rows", None),
+                population=_population(dataset),
                 updates=section.get("updates", int, "a whole number", None),
                 threshold=section.get("threshold", int, "a whole number of rows", None),
                 update=section.choice("update", get_args(Update), "replay"),  # type: ignore[arg-type]
@@ -204,6 +210,11 @@ class _Reader:
             options["turns"] = {key: turns.get(key, int, "a whole number") for key in turns}
         section.end()
         return name, options
+
+
+def _population(dataset: Section) -> int | None:
+    """About how many rows there are, as everybody may know."""
+    return dataset.whole("population", 1, 10**15) if dataset.has("population") else None
 
 
 def _seed(name: str, domain: Domain, expected: Expected) -> Strategy:

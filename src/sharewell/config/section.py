@@ -84,6 +84,22 @@ class Section:
             raise ConfigError(f"{self.where(key)} must be at most 1, not {value}.")
         return part
 
+    def number(self, key: str, low: float, high: float, default: Any = ...) -> float:
+        """A number between two others, both possible."""
+        between = f"a number from {low:,g} to {high:,g}"
+        found = float(exact(self.get(key, (str, int, Decimal), between, default), self.where(key)))
+        if not low <= found <= high:
+            raise ConfigError(f"{self.where(key)} must be {between}, not {found:,g}.")
+        return found
+
+    def whole(self, key: str, low: int, high: int, default: Any = ...) -> int:
+        """A whole number between two others, both possible."""
+        between = f"a whole number from {low:,} to {high:,}"
+        found = int(self.get(key, int, between, default))
+        if not low <= found <= high:
+            raise ConfigError(f"{self.where(key)} must be {between}, not {found:,}.")
+        return found
+
     def choice(self, key: str, choices: Sequence[str], default: Any = ...) -> str:
         """One of several texts."""
         value = self.text(key, default)

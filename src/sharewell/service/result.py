@@ -29,9 +29,10 @@ class Result:
     @property
     def cost(self) -> Fraction:
         """What the question has cost, each charge counted once."""
-        return sum(
-            {a.charge: a.cost for a in self.answers if a.charge is not None}.values(), Fraction(0)
-        )
+        charges = {a.charge: a.cost for a in self.answers if a.charge is not None}
+        if len(charges) == 1:
+            return next(iter(charges.values()))
+        return sum(charges.values(), Fraction(0)) if charges else Fraction(0)
 
     @property
     def plain(self) -> tuple[dict[str, Any], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sharewell import wire
@@ -52,8 +53,9 @@ def quote_table(quote: Quote) -> wire.Quote:
     )
 
 
+@lru_cache(maxsize=4096)
 def columns(statement: Statement) -> tuple[wire.Column, ...]:
-    """The columns of a statement's result."""
+    """The columns of a statement's result; the same statements are asked for again and again."""
     return tuple(
         [
             wire.Column(

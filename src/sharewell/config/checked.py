@@ -1,0 +1,51 @@
+"""A checked configuration: all that follows from it, from public things alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sharewell.config import findings
+from sharewell.config.config import Config
+from sharewell.config.findings import Finding
+from sharewell.config.forecast import Means, Outlook, Settings, means, outlooks, rehearsed
+from sharewell.errors import ConfigError, DomainTooLarge, SharewellError
+from sharewell.sharing.promises import Promise, promises
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A configuration with all that follows from it."""
+
+    config: Config
+    settings: Settings
+    means: tuple[Means, ...]
+    outlooks: tuple[Outlook, ...]
+    promises: tuple[Promise, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether it can be served."""
+        return all(finding.level != "error" for finding in self.findings)
+
+
+def check(config: Config) -> Checked:
+    """All that follows from a configuration, from public things alone."""
+    found = [*findings.of_file(config), *findings.of_source(config)]
+    who = means(config)
+    found += findings.of_means(config, who)
+    ahead: tuple[Outlook, ...] = ()
+    promised: tuple[Promise, ...] = ()
+    try:
+        config.domain.require_dense()
+        mechanism = rehearsed(config)
+        promised = promises(mechanism, config.scheduler())
+        ahead = outlooks(config, mechanism)
+        found += findings.of_outlooks(config, ahead)
+    except ConfigError:
+        raise
+    except DomainTooLarge:
+        pass  # It is among the findings of the file.
+    except SharewellError as error:
+        found.append(findings.of_error(error))
+    return Checked(config, Settings.of(config), who, ahead, promised, tuple(found))

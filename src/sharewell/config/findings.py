@@ -1,0 +1,88 @@
+"""Findings: what is wrong with a configuration, or worth a second look, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Literal
+
+from sharewell.config.config import Config
+from sharewell.config.forecast import Means, Outlook, Settings
+from sharewell.config.proposal_text import marks
+from sharewell.engine.sources import open_source
+from sharewell.engine.vectorize import cell_counts
+from sharewell.errors import DomainTooLarge, SharewellError
+
+Level = Literal["error", "warning", "note"]
+
+#: How many numbers of lines are listed.
+LISTED = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing: an error keeps the dataset from being served, a warning or a note does not."""
+
+    level: Level
+    message: str
+    hint: str = ""
+
+
+def of_error(error: SharewellError) -> Finding:
+    """An error as a finding."""
+    return Finding("error", error.message, error.hint)
+
+
+def of_file(config: Config) -> Iterator[Finding]:
+    """What the file itself shows."""
+    if marked := marks(config.text):
+        lines = ", ".join(map(str, marked[:LISTED])) + (", ..." if len(marked) > LISTED else "")
+        yield Finding(
+            "warning",
+            f"{len(marked):,} lines are marked REVIEW: they may still hold something of private rows.",
+            f"Write what everybody may know, and delete the mark (lines {lines}).",
+        )
+    try:
+        config.domain.require_dense()
+    except DomainTooLarge as error:
+        yield of_error(error)
+    left = 1 - sum(config.shares.values()) / config.budget.total
+    if left > 0:
+        yield Finding("note", f"{left} of the budget is nobody's: it is kept for those who join later.")
+
+
+def of_source(config: Config) -> Iterator[Finding]:
+    """What the source's columns and their types show; no row is read."""
+    unit = () if config.privacy_unit is None else (config.privacy_unit,)
+    try:
+        engine = open_source(config.source, (*config.domain.names, *unit), table=config.table)
+        with closing(engine):
+            # Making the statement refuses columns that cannot hold what is declared; it is never run.
+            cell_counts(config.domain, engine.columns, engine.relation, config.privacy_unit)
+    except SharewellError as error:
+        yield of_error(error)
+
+
+def of_means(config: Config, means: Sequence[Means]) -> Iterator[Finding]:
+    """Who cannot pay for anything."""
+    price = Settings.of(config).price
+    for each in means:
+        if each.questions == 0 and price is not None:
+            yield Finding(
+                "warning",
+                f"{each.analyst} cannot pay for a single question, and has only what others know.",
+                "Lower mechanism.query_budget or mechanism.seed_fraction.",
+            )
+
+
+def of_outlooks(config: Config, outlooks: Sequence[Outlook]) -> Iterator[Finding]:
+    """Whether any answer will be useful."""
+    best = [each.typical for look in outlooks for each in (look.free, look.paid) if each is not None]
+    if outlooks and min(best, default=float("inf")) > config.error_threshold:
+        yield Finding(
+            "warning",
+            f"No answer is expected to be off by at most budget.error_threshold, "
+            f"{config.error_threshold:,g} rows.",
+            "Raise it or epsilon, describe fewer cells, or see what `sharewell plan` proposes.",
+        )

@@ -1,0 +1,384 @@
+"""`sharewell check`, and what `sharewell plan` says of a file's own settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sharewell import expected_errors
+from sharewell.config import parse_config
+from sharewell.config.check import show_check
+from sharewell.config.checked import check
+from sharewell.config.forecast import MOST_UNDETERMINED, as_it_is, outlooks, rehearsed
+from sharewell.config.proposal_text import marks
+from sharewell.config.report import show_plan
+from sharewell.engine.duckdb import DuckDB
+from sharewell.errors import ConfigError
+from sharewell.mechanism import seed
+from sharewell.query.linear import LinearQuery
+from sharewell.sharing.plan import plan
+
+HERE = """
+[dataset]
+source = "people.csv"
+population = 2000
+[budget]
+epsilon = 1
+error_threshold = "1%"
+[attributes.age]
+type = "integer"
+low = 0
+high = 29
+[attributes.sex]
+type = "category"
+categories = ["F", "M"]
+[analysts.ann]
+share = "1/2"
+expects = ["SELECT sex, COUNT(*) FROM people GROUP BY sex", "SELECT SUM(age) FROM people"]
+[analysts.ben]
+share = "1/4"
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "people.csv").write_text("age,sex,name\n" + "3,F,eve\n7,M,bob\n" * 50)
+
+    def write(text: str = HERE):
+        path = tmp_path / "sharewell.toml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def checked(path, capsys) -> dict[str, Any]:
+    ok = show_check(str(path), True)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert found["ok"] is ok
+    return found
+
+
+def levels(found: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(finding["level"], finding["message"]) for finding in found["findings"]]
+
+
+def error_of(found: dict[str, Any], question: str, way: str, analyst: str = "ann") -> float:
+    (look,) = (
+        look
+        for look in found["expected_errors"]
+        if look["question"] == question and analyst in look["analysts"]
+    )
+    return look[way]["standard_error"]
+
+
+def test_amounts_and_counts_are_those_of_the_settings(file, capsys):
+    found = checked(file(), capsys)
+    assert found["ok"]
+    assert found["cells"] == 60
+    assert found["analysts"] == [
+        {"analyst": "ann", "part": "1/2", "share": "1/2", "seed": "1/4", "paid_questions": 25},
+        {"analyst": "ben", "part": "1/4", "share": "1/4", "seed": "1/8", "paid_questions": 12},
+    ]
+    assert levels(found) == [
+        ("note", "1/4 of the budget is nobody's: it is kept for those who join later.")
+    ]
+
+
+def test_expected_errors_are_those_of_a_rehearsal(file, capsys):
+    found = checked(file(), capsys)
+    config = parse_config(HERE)
+    total = LinearQuery.all(config.domain)
+    (free,), (paid,) = (
+        expected_errors(
+            config.domain,
+            [("ann", total, way)],
+            config.shares,
+            seed=seed.identity(config.domain),
+            seed_fraction="1/2",
+            query_budget="1/100",
+        )
+        for way in ("free", "pay")
+    )
+    assert error_of(found, "all rows", "free") == pytest.approx(free)
+    assert error_of(found, "all rows", "paid") == pytest.approx(paid)
+    # The seed costs 3/8, and every cell is measured once with it: the exact discrete Laplace variance.
+    q = math.exp(-3 / 8)
+    one = math.sqrt(2 * q) / (1 - q)
+    assert error_of(found, "the rows of one cell", "free") == pytest.approx(one)
+    assert free == pytest.approx(one * math.sqrt(60))
+    # Counts by sex, and the sum of ages in rows of age 29; the average over the three numbers.
+    weights = sum((age / 29) ** 2 for age in range(30)) * 2
+    typical = one * math.sqrt((30 + 30 + weights) / 3)
+    assert error_of(found, "the expected questions", "free") == pytest.approx(typical)
+
+
+def test_all_is_shown_to_people(file, capsys):
+    assert show_check(str(file()), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "people: 60 cells",
+        "epsilon 1, with Laplace noise",
+        "useful: at most 20",
+        "Promises of Seeded Cache and Reconstruct; scheduler: none",
+        "Nobody would have more alone",
+        "requests_per_second 50",
+        "begins with",
+        "can be served. No row was read and nothing is spent.",
+    ):
+        assert words in shown
+
+
+def test_the_other_currency_is_told_in_its_own_words(file, capsys):
+    show_check(str(file(HERE.replace("epsilon = 1", 'epsilon = 1\ndelta = "1e-6"'))), False)
+    assert "epsilon 1, delta 1e-06: rho 0.02436, with Gaussian noise" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "multiplicative-weights"])
+@pytest.mark.parametrize("independent", [False, True])
+def test_every_mechanism_can_be_checked(file, capsys, mechanism, independent):
+    flag = str(independent).lower()
+    text = f'{HERE}\n[mechanism]\nname = "{mechanism}"\nindependent = {flag}\n'
+    found = checked(file(text), capsys)
+    assert found["ok"]
+    if mechanism == "laplace":
+        paid = error_of(found, "all rows", "paid")
+        q = math.exp(-1 / 100)
+        assert paid == pytest.approx(math.sqrt(2 * q) / (1 - q))
+        questions = [each["paid_questions"] for each in found["analysts"]]
+        assert questions == ([50, 25] if independent else [75, 75])
+        assert all(look["free"] is None for look in found["expected_errors"])
+    else:
+        assert (found["errors_are_public"], found["expected_errors"]) == (False, [])
+        show_check(str(file(text)), False)
+        assert "depends on the data" in " ".join(capsys.readouterr().out.split())
+
+
+def test_those_who_are_alone_have_errors_of_their_own(file, capsys):
+    cleo = '[analysts.cleo]\nshare = "1/8"'
+    found = checked(file(f"{HERE}\n{cleo}\n[mechanism]\nindependent = true\n"), capsys)
+    errors = [error_of(found, "the rows of one cell", "free", name) for name in ("ann", "ben", "cleo")]
+    assert all(1.9 < less / more < 2.1 for more, less in pairwise(errors))
+
+
+def test_a_seed_that_does_not_determine_everything_is_no_trouble(file, capsys):
+    text = f'{HERE}\n[mechanism]\nseed = "total"\n'
+    small = checked(file(text), capsys)
+    large = checked(file(text.replace("high = 29", "high = 4999")), capsys)
+    assert large["cells"] > MOST_UNDETERMINED
+    for found in (small, large):
+        look = next(each for each in found["expected_errors"] if each["question"].startswith("the rows"))
+        assert look["free"] is None
+        assert 141 < look["paid"]["standard_error"] < 142
+
+
+def test_a_seed_that_is_too_large_is_an_error(file, capsys):
+    columns = "".join(f"[attributes.c{n}]\ntype = 'boolean'\n" for n in range(16))
+    (file().parent / "people.csv").write_text(",".join(["age", "sex", *(f"c{n}" for n in range(16))]))
+    found = checked(file(f"{HERE}\n{columns}\n[mechanism]\nseed = 'h2'\n"), capsys)
+    assert not found["ok"]
+    assert any("mechanism.seed is h2" in message for level, message in levels(found) if level == "error")
+
+
+def test_marks_left_for_review_are_counted_and_warned_of(file, capsys):
+    marked = HERE.replace("high = 29", "high = 29 # REVIEW: from the rows").replace(
+        "population = 2000", "population = 2000 # REVIEW: rounded"
+    )
+    found = checked(file(marked), capsys)
+    assert found["ok"]
+    assert found["findings"][0]["level"] == "warning"
+    assert found["findings"][0]["message"].startswith("2 lines are marked REVIEW")
+    assert "(lines 4, 11)" in found["findings"][0]["hint"]
+
+
+@pytest.mark.parametrize(
+    ("line", "marked"),
+    [
+        ("a = 1 # REVIEW: x", True),
+        ("# a = 1 # REVIEW: x", True),
+        ('a = ["# REVIEW: x"]', False),
+        (r'a = "\"# REVIEW: x"', False),
+        ("a = '# REVIEW: x'", False),
+        ("a = '\"' # REVIEW: x", True),
+        ("# those marked REVIEW are counted", False),
+    ],
+)
+def test_a_mark_is_a_comment_and_no_value(line, marked):
+    assert marks(f"\n{line}\n") == ([2] if marked else [])
+
+
+SOURCES = [
+    ('source = "people.csv"', 'source = "gone.csv"', "does not exist"),
+    ("[attributes.sex]", "[attributes.sexx]", "no column 'sexx'"),
+    ('source = "people.csv"', 'source = "people.csv"\nprivacy_unit = "id"', "no column 'id'"),
+    ('source = "people.csv"', 'source = "people.csv"\ntable = "t"', "one table already"),
+    ('source = "people.csv"', 'source = "typed.parquet"', "can hold no Integer"),
+    (
+        'source = "people.csv"',
+        'source = "units.parquet"\nprivacy_unit = "unit"',
+        "cannot tell large ids apart",
+    ),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "message"), SOURCES)
+def test_a_source_that_does_not_fit_is_an_error(file, capsys, right, wrong, message):
+    path = file(
+        HERE.replace(right, wrong).replace(
+            "sex, COUNT(*) FROM people GROUP BY sex", "COUNT(*) FROM people"
+        )
+    )
+    pq.write_table(pa.table({"age": [True], "sex": ["F"]}), path.parent / "typed.parquet")
+    pq.write_table(pa.table({"age": [1], "sex": ["F"], "unit": [1.0]}), path.parent / "units.parquet")
+    found = checked(path, capsys)
+    assert not found["ok"]
+    errors = [said for level, said in levels(found) if level == "error"]
+    assert len(errors) == 1
+    assert message in errors[0]
+
+
+def test_checking_reads_no_row(file, capsys, monkeypatch):
+    (file().parent / "people.csv").write_text("age,sex\nthis is,no,table,at all\n\x00")
+    ran: list[str] = []
+    run = DuckDB.run
+
+    def noted(self: DuckDB, sql: str, *more: Any) -> list[tuple[Any, ...]]:
+        ran.append(sql)
+        return run(self, sql, *more)
+
+    monkeypatch.setattr(DuckDB, "run", noted)
+    monkeypatch.setattr(DuckDB, "fetch", lambda *_: pytest.fail("rows were fetched"))
+    assert checked(file(), capsys)["ok"]
+    assert ran
+    assert all(sql.startswith(("SET ", "DESCRIBE ", "CREATE TEMP VIEW ")) for sql in ran)
+
+
+def test_the_output_does_not_depend_on_the_rows(file, capsys):
+    first = checked(file(), capsys)
+    (file().parent / "people.csv").write_text("age,sex,name\n" + "20,M,x\n" * 3)
+    assert checked(file(), capsys) == first
+
+
+def test_a_threshold_that_no_answer_meets_is_warned_of(file, capsys):
+    found = checked(file(HERE.replace('"1%"', "0.5")), capsys)
+    assert found["ok"]
+    assert (
+        "warning",
+        "No answer is expected to be off by at most budget.error_threshold, 0.5 rows.",
+    ) in levels(found)
+
+
+def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
+    found = checked(file(f'{HERE}\n[mechanism]\nquery_budget = "1/5"\n'), capsys)
+    warned = [said for level, said in levels(found) if level == "warning"]
+    assert warned == ["ben cannot pay for a single question, and has only what others know."]
+    look = next(each for each in found["expected_errors"] if "ben" in each["analysts"])
+    assert look["paid"] is None
+
+
+def test_a_domain_that_is_too_large_is_an_error(file, capsys):
+    found = checked(file(HERE.replace("high = 29", "high = 99_999_999")), capsys)
+    assert not found["ok"]
+    assert found["expected_errors"] == []
+    assert [level for level, said in levels(found) if "cells" in said] == ["error"]
+
+
+def test_what_is_wrong_with_the_file_itself_is_raised(file):
+    with pytest.raises(ConfigError, match=r"budget.epsilon is missing"):
+        show_check(str(file(HERE.replace("epsilon = 1\n", ""))), False)
+    with pytest.raises(ConfigError, match=r"analysts.ann.expects\[0\]"):
+        show_check(str(file(HERE.replace("GROUP BY sex", "GROUP BY sexx"))), False)
+
+
+def test_names_in_brackets_are_shown_as_they_are(file, capsys):
+    path = file(
+        HERE.replace("[attributes.sex]", '[attributes."[red]"]').replace(
+            "sex, COUNT(*) FROM people GROUP BY sex", "COUNT(*) FROM people"
+        )
+    )
+    assert not show_check(str(path), False)
+    shown = capsys.readouterr().out
+    assert "[red]  " in shown
+    assert "no column '[red]'" in " ".join(shown.split())
+
+
+def test_many_analysts_are_looked_at_once(file, capsys, monkeypatch):
+    several = "".join(f'[analysts.a{n}]\nshare = "1/800"\n' for n in range(100))
+    config = parse_config(f'{HERE}\n{several}\n[mechanism]\nquery_budget = "1/5000"\n')
+    mechanism = rehearsed(config)
+    asked: list[str] = []
+    preview = mechanism.preview
+
+    def noted(question: Any, analyst: str) -> Any:
+        asked.append(analyst)
+        return preview(question, analyst)
+
+    monkeypatch.setattr(mechanism, "preview", noted)
+    looks = outlooks(config, mechanism)
+    assert len(asked) < 15
+    assert {len(look.analysts) for look in looks if look.asked == "all rows"} == {102}
+
+
+def test_a_checked_configuration_can_be_used_from_python(file):
+    found = check(parse_config(HERE, file()))
+    assert found.ok
+    assert [each.part for each in found.means] == [Fraction(1, 2), Fraction(1, 4)]
+
+
+def test_the_settings_of_a_file_are_judged_as_the_plan_judges_them():
+    config = parse_config(HERE)
+    now = as_it_is(config)
+    (same,) = plan(
+        config.domain,
+        config.workloads(),
+        config.budget,
+        config.shares,
+        config.error_threshold,
+        strategies=[seed.identity(config.domain)],
+        seed_fractions=["3/4"],
+        queries_per_share=[5],
+    )
+    written = f'{HERE}\n[mechanism]\nseed_fraction = "3/4"\nquery_budget = "1/80"\n'
+    assert as_it_is(parse_config(written)) == same
+    assert now is not None
+    assert now != same
+
+
+def test_the_plan_shows_what_the_file_has_now_and_how_it_ranks(file, capsys):
+    path = file()
+    show_plan(str(path), 3, True)
+    found = json.loads(capsys.readouterr().out)
+    now = found["now"]
+    assert (now["seed"], now["seed_fraction"], now["query_budget"]) == ("identity", "1/2", "1/100")
+    assert 1 < now["rank"] <= found["tried"] + 1
+    show_plan(str(path), 3, False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "(now)" in shown
+    assert (
+        "Ranked by useful answers, all analysts counting alike; then by the smaller typical error."
+        in shown
+    )
+    assert f"{now['rank'] - 1} of the {found['tried']} settings tried are better" in shown
+
+
+def test_what_is_best_has_the_first_rank(file, capsys):
+    show_plan(str(file()), 1, True)
+    best = json.loads(capsys.readouterr().out)["candidates"][0]
+    lines = [f'{key} = "{best[key]}"' for key in ("seed", "seed_fraction", "query_budget")]
+    show_plan(str(file("\n".join([HERE, "[mechanism]", *lines]))), 1, True)
+    assert json.loads(capsys.readouterr().out)["now"]["rank"] == 1
+
+
+def test_the_plan_says_so_where_the_file_has_another_mechanism(file, capsys):
+    path = file(f'{HERE}\n[mechanism]\nname = "laplace"\n')
+    show_plan(str(path), 1, True)
+    assert json.loads(capsys.readouterr().out)["now"] is None
+    show_plan(str(path), 1, False)
+    assert "has another mechanism now" in capsys.readouterr().out

@@ -1,0 +1,431 @@
+"""`sharewell init`: what it proposes for real files, odd ones too, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sharewell import Binned, Boolean, Category, Date, Integer, datasets
+from sharewell.config import Config, read_config
+from sharewell.config.check import show_check
+from sharewell.config.guess import MOST_CELLS
+from sharewell.config.proposal import show_init
+from sharewell.config.proposal_text import marks
+from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
+from sharewell.errors import ConfigError, SharewellError, SourceError
+
+
+def write_csv(path: Path, columns: dict[str, list[Any]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def init(source: Path, **options: Any) -> tuple[Config, str]:
+    """The proposal for a file, beside it, which must be one that Sharewell reads and can serve."""
+    out, quickly = source.parent / "sharewell.toml", options.pop("quickly", False)
+    show_init(str(source), str(out), options.pop("force", False), **options)
+    assert quickly or show_check(str(out), True)
+    return read_config(out), out.read_text(encoding="utf-8")
+
+
+def left_out(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^# (.*) is left out: (.*)\. To use it", text, flags=re.MULTILINE))
+
+
+def line_of(text: str, start: str) -> str:
+    return next(line for line in text.split("\n") if line.startswith(start))
+
+
+ROWS = 400
+
+
+def people(rows: int = ROWS) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(7)
+    return {
+        "person_id": [f"p{n:05}" for n in range(rows)],
+        "age": rng.integers(3, 95, rows).tolist(),
+        "fee": [round(float(fee), 2) for fee in rng.exponential(80, rows)],
+        "ward": [["north", "south", ""][n % 3] for n in range(rows)],
+        "zip": [f"0213{n % 10}" for n in range(rows)],
+        "emergency": ["yes" if n % 5 else "no" for n in range(rows)],
+        "admitted": [str(dt.date(2024, 2, 10) + dt.timedelta(days=int(n % 200))) for n in range(rows)],
+        "note": [f"note {n % 7} " * 12 for n in range(rows)],
+        "street": [f"street {n % 90}" for n in range(rows)],
+        "nothing": [""] * rows,
+    }
+
+
+def test_columns_of_a_csv_file_become_what_they_hold(tmp_path):
+    config, text = init(write_csv(tmp_path / "Visits of 2024.csv", people()))
+    assert config.name == "visits_of_2024"
+    fee: Any = config.domain["fee"]
+    assert config.domain.attributes == (
+        Integer("age", 0, 99),
+        Binned("fee", [*range(0, 100 * len(fee.cuts), 100)]),
+        Category("ward", ["north", "south"], nullable=True, other="other"),
+        Category("zip", [f"0213{n}" for n in range(10)], other="other"),
+        Boolean("emergency"),
+        Date("admitted", "2024-02-01", "2024-08-31", by="month"),
+    )
+    reasons = left_out(text)
+    assert "identifier" in reasons["person_id"]
+    assert "free text" in reasons["note"]
+    assert "more than 50" in reasons["street"]
+    assert "no row has a value" in reasons["nothing"]
+
+
+def test_whatever_was_taken_from_rows_is_marked_for_review(tmp_path):
+    config, text = init(write_csv(tmp_path / "people.csv", people()), quickly=True)
+    assert "A domain must be public." in text
+    for start in ("low", "high", "cuts", "categories", "start", "end", "population", "nullable"):
+        found = [line for line in text.split("\n") if line.startswith(f"{start} = ")]
+        assert all("# REVIEW: " in line for line in found), start
+        assert found or start in ("low", "high")
+    assert len(marks(text)) == text.count("REVIEW: ")
+    assert config.text == text
+
+
+def test_every_setting_has_a_comment_that_says_what_it_does(tmp_path):
+    _, text = init(write_csv(tmp_path / "people.csv", people()), quickly=True)
+    bare = [line for line in text.split("\n") if re.match(r"[a-z_]+ = ", line) and "# " not in line]
+    assert bare == []
+    for table in (
+        "dataset",
+        "budget",
+        "analysts.ann",
+        "analysts.ben",
+        "mechanism",
+        "scheduler",
+        "service",
+    ):
+        assert f"[{table}]" in text
+    assert "1/5 is kept" in text
+
+
+def test_the_number_of_rows_is_only_told_roughly(tmp_path):
+    _, text = init(write_csv(tmp_path / "people.csv", {"age": [n % 7 for n in range(1_234)]}))
+    assert line_of(text, "population").startswith("population = 1_200 ")
+    assert "1234" not in text
+    assert "1_234" not in text
+
+
+def test_the_bundled_table_is_described_within_the_limit(tmp_path):
+    bundled = Path(datasets.__file__).parent / "massachusetts.parquet"
+    show_init(str(bundled), str(tmp_path / "ma.toml"), False)
+    config, text = read_config(tmp_path / "ma.toml"), (tmp_path / "ma.toml").read_text()
+    assert config.domain.names[:3] == ("age", "sex", "race")
+    assert len(config.domain.names) == 9
+    assert config.domain.size <= MOST_CELLS
+    assert f"# {config.domain.size:,} cells" in text
+
+
+def _copy(table: pa.Table, path: Path) -> Path:
+    pq.write_table(table, path)
+    return path
+
+
+def test_typed_columns_of_a_parquet_file_become_what_they_hold(tmp_path):
+    rows = 60
+    table = pa.table(
+        {
+            "visits": pa.array([n % 30 for n in range(rows)], pa.int16()),
+            "whole": pa.array([float(n % 4) if n else None for n in range(rows)], pa.float64()),
+            "rate": pa.array([n / 7 if n % 9 else float("nan") for n in range(rows)], pa.float32()),
+            "ok": pa.array([bool(n % 2) for n in range(rows)]),
+            "at": pa.array([dt.datetime(2020 + n % 5, 3, 4, tzinfo=dt.UTC) for n in range(rows)]),
+            "tags": pa.array([[n] for n in range(rows)]),
+            "id": pa.array(range(rows), pa.int64()),
+            "customer_id": pa.array([n % 40 * 1000 for n in range(rows)], pa.int64()),
+            "huge": pa.array([1e305 if n else -1.0 for n in range(rows)]),
+            "infinite": pa.array([float("inf") if n % 2 else 1.5 for n in range(rows)]),
+            "same": pa.array([5.5] * rows),
+            "nulls": pa.array([None] * rows, pa.null()),
+        }
+    )
+    config, text = init(_copy(table, tmp_path / "typed.parquet"))
+    assert config.domain.attributes == (
+        Integer("visits", 0, 29),
+        Integer("whole", 0, 3, nullable=True),
+        Binned("rate", [*range(10)], nullable=True),
+        Boolean("ok"),
+        Date("at", "2020-03-01", "2024-03-31", by="month"),
+        Binned("infinite", [1, 2], nullable=True),
+        Binned("same", [5, 6]),
+    )
+    reasons = left_out(text)
+    assert set(reasons) == {"tags", "id", "customer_id", "huge", "nulls"}
+    assert "by its name" in reasons["customer_id"]
+    assert "ARRAY" in reasons["tags"] or "LIST" in reasons["tags"]
+    assert 'privacy_unit = "id"' in text
+
+
+def test_a_table_of_a_database_is_described(tmp_path):
+    file = tmp_path / "all.duckdb"
+    with duckdb.connect(str(file)) as database:
+        database.execute("CREATE TABLE one AS SELECT range % 5 AS a FROM range(100)")
+        database.execute("CREATE TYPE mood AS ENUM ('happy', 'sad')")
+        database.execute("CREATE TABLE two AS SELECT 'sad'::mood AS m, uuid() AS u FROM range(100)")
+    with pytest.raises(SourceError, match="one table alone"):
+        show_init(str(file), str(tmp_path / "sharewell.toml"), False)
+    config, text = init(file, table="two")
+    assert (config.table, config.domain.names) == ("two", ("m",))
+    assert "UUID" in left_out(text)["u"]
+    assert "happy" not in text
+
+
+ODD_NAMES = [
+    'say "hi"',
+    "back\\slash",
+    "two\nlines",
+    "naïve ☃",
+    "a.b",
+    "# REVIEW: x",
+    "'",
+    "\x7f",
+    " ",
+    "",
+]
+
+
+def test_odd_names_and_values_are_written_so_that_they_are_read_back(tmp_path):
+    values = ['"', "'", "\\", "# REVIEW: y", "tab\t", "☃", "a\u2028b", "\x7f", "]", ", "]
+    columns = {name: [values[n % len(values)] for n in range(40)] for name in ODD_NAMES}
+    table = pa.table(columns)
+    config, text = init(_copy(table, tmp_path / "odd.parquet"))
+    attributes: Any = config.domain.attributes
+    assert [attribute.name for attribute in attributes] == ODD_NAMES[: len(attributes)]
+    assert len(attributes) >= 5
+    assert all(attribute.categories == tuple(sorted(values)) for attribute in attributes)
+    assert len(marks(text)) == 2 + len(attributes)
+
+
+def test_columns_that_only_case_tells_apart_and_repeated_ones_are_left_out(tmp_path):
+    source = tmp_path / "people.csv"
+    source.write_text("age,Age,sex,sex\n" + "1,2,f,m\n3,4,m,f\n" * 20)
+    config, text = init(source)
+    assert config.domain.names == ("age",)
+    assert "upper from lower case" in left_out(text)["Age"]
+    assert "more than one column" in left_out(text)["sex"]
+
+
+def test_mixed_texts_are_no_numbers(tmp_path):
+    columns = {
+        "mixed": ["1", "2.5", "x", "2024-01-01", ""] * 10,
+        "f": ["f", ""] * 25,
+        "t": ["t", "F"] * 25,
+    }
+    config, _ = init(write_csv(tmp_path / "mixed.csv", columns))
+    assert config.domain.attributes == (
+        Category("mixed", ["1", "2.5", "2024-01-01", "x"], nullable=True, other="other"),
+        Category("f", ["f"], nullable=True, other="other"),
+        Boolean("t"),
+    )
+
+
+def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):
+    source = tmp_path / "people.csv"
+    source.write_text("age,sex\n")
+    config, text = init(source)
+    assert config.domain.attributes == (
+        Category("age", ["replace me"], other="other"),
+        Category("sex", ["replace me"], other="other"),
+    )
+    assert "no row says what belongs here" in text
+    empty = pa.schema(
+        [
+            ("n", pa.int8()),
+            ("x", pa.float64()),
+            ("d", pa.date32()),
+            ("b", pa.bool_()),
+            ("l", pa.list_(pa.int8())),
+        ]
+    ).empty_table()
+    typed, _ = init(_copy(empty, tmp_path / "typed.parquet"), force=True)
+    assert [type(each) for each in typed.domain.attributes] == [Integer, Binned, Date, Boolean]
+
+
+def test_a_table_of_identifiers_alone_gets_one_form_to_fill_in(tmp_path):
+    columns = {"id": [f"x{n}" for n in range(30)], "other": [f"y{n}" for n in range(30)]}
+    config, text = init(write_csv(tmp_path / "ids.csv", columns))
+    assert config.domain.attributes == (Category("id", ["replace me"], other="other"),)
+    assert "x1" not in text
+    assert "y1" not in text
+
+
+def test_two_hundred_columns_are_cut_down_to_a_domain_of_sane_size(tmp_path):
+    columns = {f"c{n}": [row * (n + 1) % (n + 3) for row in range(50)] for n in range(200)}
+    show_init(str(write_csv(tmp_path / "wide.csv", columns)), str(tmp_path / "wide.toml"), False)
+    config = read_config(tmp_path / "wide.toml")
+    assert 1 < len(config.domain.names) < 25
+    assert config.domain.size <= MOST_CELLS
+    text = config.text
+    assert len(left_out(text)) + len(config.domain.names) == 200
+    assert any("more than 1,000,000 cells" in reason for reason in left_out(text).values())
+
+
+def test_the_source_is_found_from_where_the_file_is(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "settings").mkdir()
+    write_csv(tmp_path / "data" / "people.csv", {"age": [1, 2, 1]})
+    monkeypatch.chdir(tmp_path)
+    show_init("data/people.csv", "settings/a.toml", False)
+    assert read_config("settings/a.toml").source.samefile("data/people.csv")
+    show_init(str(tmp_path / "data" / "people.csv"), "settings/b.toml", False)
+    assert read_config("settings/b.toml").source.samefile("data/people.csv")
+
+
+def test_it_says_what_it_wrote_and_what_comes_next(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "people.csv", {"age": [1, 2, 1], "name": ["a b c " * 20] * 3})
+    show_init("people.csv", "sharewell.toml", False)
+    shown = capsys.readouterr().out
+    assert "Wrote sharewell.toml: 1 of 2 columns are attributes" in shown
+    assert shown.endswith("  sharewell check sharewell.toml\n  sharewell serve sharewell.toml\n")
+
+
+def test_a_file_is_overwritten_only_when_forced_and_never_the_rows(tmp_path):
+    source = write_csv(tmp_path / "people.csv", {"age": [1, 2, 1]})
+    out = tmp_path / "sharewell.toml"
+    out.write_text("mine")
+    with pytest.raises(ConfigError, match=r"already\. .*--force"):
+        show_init(str(source), str(out), False)
+    assert out.read_text() == "mine"
+    show_init(str(source), str(out), True)
+    assert read_config(out).domain.names == ("age",)
+    before = source.read_bytes()
+    (tmp_path / "link.toml").symlink_to(source)
+    for target in (source, tmp_path / "link.toml"):
+        with pytest.raises(ConfigError, match="overwrite the rows"):
+            show_init(str(source), str(target), True)
+    assert source.read_bytes() == before
+    with pytest.raises(ConfigError, match="is a folder"):
+        show_init(str(source), str(tmp_path), True)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        show_init(str(source), str(tmp_path / "no" / "folder.toml"), False)
+
+
+def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
+    files = {
+        "missing.csv": (None, "does not exist"),
+        "folder.csv": ("", "is a folder"),
+        "people.xlsx": (b"x", "kind of file"),
+        "none": (b"a,b\n", "kind of file"),
+        "empty.csv": (b"", "no header"),
+        "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe,\x01\n\xff\n", "cannot be read"),
+        "ragged.csv": (b"a,b\n1,2\n3\n4,5,6\n", "cannot be read"),
+        "semicolons.csv": (b"age;sex\n1;f\n2;m\n", "no commas"),
+        "tabs.csv": (b"age\tsex\n1\tf\n", "no commas"),
+        "fake.parquet": (b"a,b\n1,2\n", "cannot be read"),
+        "fake.duckdb": (b"a,b\n1,2\n", "cannot be read"),
+        "star*.csv": (b"a\n1\n", "pattern"),
+        "same.csv": (b"a,a\n1,2\n", "same name"),
+    }
+    for name, (content, message) in files.items():
+        path = tmp_path / name
+        if content == "":
+            path.mkdir()
+        elif isinstance(content, bytes):
+            path.write_bytes(content)
+        with pytest.raises(SourceError) as caught:
+            show_init(str(path), str(tmp_path / "sharewell.toml"), False)
+        assert message in caught.value.message, name
+        assert caught.value.hint, name
+    assert not (tmp_path / "sharewell.toml").exists()
+    pq.write_table(pa.table({"a": [[1], [2]]}), tmp_path / "lists.parquet")
+    with pytest.raises(SourceError, match=r"No column of 'lists.parquet' can be described"):
+        show_init(str(tmp_path / "lists.parquet"), str(tmp_path / "sharewell.toml"), False)
+
+
+VALUES = st.one_of(
+    st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), max_size=25),
+    st.lists(st.none() | st.integers(-5, 40), max_size=25),
+    st.lists(st.none() | st.floats(), max_size=25),
+    st.lists(st.none() | st.booleans(), max_size=25),
+    st.lists(st.none() | st.dates(), max_size=25),
+    st.lists(st.none() | st.text(max_size=8), max_size=25),
+    st.lists(
+        st.none() | st.sampled_from(["yes", "no", "1", "02", "x", "nan", "2024-02-30", ""]), max_size=25
+    ),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(columns=st.dictionaries(st.text(max_size=6), VALUES, min_size=1, max_size=4))
+def test_whatever_a_table_holds_the_proposal_can_be_read(tmp_path_factory, columns):
+    folder = tmp_path_factory.mktemp("any")
+    rows = max(len(values) for values in columns.values())
+    padded = {name: values + [None] * (rows - len(values)) for name, values in columns.items()}
+    try:
+        table = pa.table(padded)
+        pq.write_table(table, folder / "any.parquet")
+    except (pa.ArrowException, UnicodeEncodeError):
+        return  # Not a table that could be written at all.
+    if not any(name.strip() for name in columns):
+        with pytest.raises(SourceError, match="can be described"):
+            show_init(str(folder / "any.parquet"), str(folder / "any.toml"), False)
+        return
+    show_init(str(folder / "any.parquet"), str(folder / "any.toml"), False)
+    config = read_config(folder / "any.toml")
+    assert set(config.domain.names) <= set(columns)
+    assert config.domain.size <= MOST_CELLS
+    # Every row of a described column can be counted: nothing about it is refused.
+    assert config.vector() is not None
+
+
+@given(low=st.floats(-1e300, 1e300), high=st.floats(-1e300, 1e300), bins=st.integers(2, 20))
+def test_round_cuts_increase_and_hold_what_they_are_for(low, high, bins):
+    low, high = min(low, high), max(low, high)
+    cuts = [float(cut) for cut in round_cuts(low, high, bins)]
+    assert cuts[0] <= low
+    assert high < cuts[-1]
+    assert all(a < b for a, b in pairwise(cuts))
+    assert 1 <= len(cuts) - 1 <= bins + 2
+
+
+@given(low=st.integers(-10_000, 10_000), span=st.integers(0, 500))
+def test_rounded_bounds_hold_what_they_are_for(low, span):
+    start, end = round_bounds(low, low + span)
+    assert start <= low
+    assert low + span <= end
+    assert end - start <= span + 20
+
+
+@given(st.integers(0, 10**12))
+def test_a_rounded_count_has_two_digits_and_is_near(rows):
+    rounded = round_count(rows)
+    assert abs(rounded - rows) * 20 <= max(rows, 1)
+    assert len(str(rounded).rstrip("0")) <= 2
+
+
+@given(st.dates(), st.dates())
+def test_whole_periods_hold_what_they_are_for(one, other):
+    low, high = min(one, other), max(one, other)
+    for unit in ("day", "month", "quarter", "year"):
+        start, end = whole_periods(low, high, unit)
+        assert start <= low <= high <= end
+        assert start.day == 1
+        assert end == dt.date.max or (end + dt.timedelta(days=1)).day == 1
+
+
+def test_no_error_of_looking_at_a_file_quotes_a_row(tmp_path):
+    source = tmp_path / "people.csv"
+    source.write_text("age,name\n1,secretive\n2,secretive,secretive\n")
+    with pytest.raises(SharewellError) as caught:
+        show_init(str(source), str(tmp_path / "sharewell.toml"), False)
+    assert "secretive" not in str(caught.value)
+    assert caught.value.__context__ is None
