@@ -58,15 +58,19 @@ class Story:
     console: Console
     sessions: dict[str, Session]
     pause: float
+    scenes: tuple[tuple[str, str, str], ...] = SCENES
 
     def play(self) -> None:
         """All scenes, then what everybody has left, and how they fared."""
-        for analyst, told, sql in SCENES:
+        for analyst, told, sql in self.scenes:
             self._scene(analyst, told, sql)
             time.sleep(self.pause)
-        self.console.print("\n[bold]In the end[/]")
+        self.console.print("\n[bold]What everybody has left[/]")
         self.console.print(self._budgets())
+        self.console.print("[dim]Half of every share bought the seed, before the first question.[/]")
+        self.console.print("\n[bold]The fairness certificate[/]")
         self.console.print(_certificate(self._certificate()))
+        self.console.print("[dim]From public things alone, and proven for this mechanism.[/]")
 
     def _scene(self, analyst: str, told: str, sql: str) -> None:
         session = self.sessions[analyst]
@@ -92,7 +96,6 @@ class Story:
 
     def _budgets(self) -> Table:
         table = Table("analyst", "share", "spent", "left", "about", box=box.SIMPLE_HEAD)
-        table.caption = "Half of every share bought the seed, before the first question."
         for session in self.sessions.values():
             budget = session.budget
             amounts = (budget.share, budget.spent, budget.left)
@@ -126,8 +129,6 @@ def _certificate(of: list[Certificate]) -> Table:
     """What each would have had alone, with the same questions and the same share."""
     near = f"{of[0].error_threshold:,.0f}"
     table = Table("analyst", "answers", f"within {near} here", "alone", "worse off", box=box.SIMPLE_HEAD)
-    table.title = "The fairness certificate"
-    table.caption = "From public things alone. The sharing incentive is proven for this mechanism."
     for certificate in of:
         for standing in certificate.analysts:
             table.add_row(

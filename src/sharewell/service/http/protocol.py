@@ -1,0 +1,184 @@
+"""The protocol: how long and how much a connection may take, and what it is told when it takes more."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from sharewell import wire
+from sharewell.service.http.problems import told
+from sharewell.service.http.replies import Reply
+
+#: How long the head of a request may take to come, and then its body, in seconds.
+HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
+#: How long a client may take nothing of a reply, in seconds.
+STUCK_SECONDS = 30.0
+#: The largest head, in bytes.
+MOST_HEAD = 65_536
+#: How many connections there may be at a time.
+MOST_CONNECTIONS = 1_000
+#: How many more may be open only to be told that there are too many.
+MOST_TURNED_AWAY = 200
+
+NO_ID = b"none"
+
+
+class CarefulProtocol(HttpToolsProtocol):
+    """Uvicorn's protocol, with limits on the time and the size of heads and bodies, and on connections.
+
+    A slow client holds a connection and nothing else, but there are only so many of them.
+    """
+
+    head_seconds = HEAD_SECONDS
+    body_seconds = BODY_SECONDS
+    stuck_seconds = STUCK_SECONDS
+    most_connections = MOST_CONNECTIONS
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._served = self.app
+        self._late: asyncio.TimerHandle | None = None
+        self._stuck: asyncio.TimerHandle | None = None
+        self._in_head = True
+        #: How many bytes have come of the request that comes just now.
+        self._fed = 0
+
+    # Time
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a head."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections + MOST_TURNED_AWAY:
+            transport.abort()
+            return
+        self._wait_at_most(self.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait for nothing more."""
+        self._wait_no_more()
+        self._unstick()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the rest of a head."""
+        self._in_head = True
+        self._wait_at_most(self.head_seconds)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Begin to wait for a body; where there are too many connections, say so."""
+        self._in_head = False
+        self._wait_at_most(self.body_seconds)
+        too_many = len(self.connections) > self.most_connections
+        self.app = _turn_away if too_many else self._served
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Wait for nothing: it is our turn."""
+        self._wait_no_more()
+        self._fed = 0
+        super().on_message_complete()
+
+    def _wait_at_most(self, seconds: float) -> None:
+        self._wait_no_more()
+        self._late = self.loop.call_later(seconds, self._is_late, seconds)
+
+    def _wait_no_more(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _is_late(self, seconds: float) -> None:
+        """End a connection whose request does not come; unless it is us who do not read."""
+        if self.flow.read_paused:
+            self._wait_at_most(seconds)
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._end_with(None if self.cycle.response_started else TOO_SLOW)
+        else:
+            self._end_with(TOO_SLOW if self._fed else None)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End an idle connection, also where the last reply was never taken."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self.stuck_seconds, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to take what was sent."""
+        super().pause_writing()
+        self._unstick()
+        self._stuck = self.loop.call_later(self.stuck_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._unstick()
+        super().resume_writing()
+
+    def _unstick(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    # Size
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a head may not go on for ever."""
+        self._fed += len(data)
+        super().data_received(data)
+        if self._in_head and self._fed > MOST_HEAD and not self.transport.is_closing():
+            self._end_with(HEAD_TOO_LARGE)
+
+    # Words
+
+    def send_400_response(self, msg: str) -> None:
+        """Say that this was not HTTP."""
+        self._end_with(NOT_HTTP)
+
+    def _end_with(self, reply: Reply | None) -> None:
+        """Say something, if there is anything to say, and end the connection."""
+        self._wait_no_more()
+        if self.transport.is_closing():
+            return
+        if reply is not None:
+            self.transport.write(_raw(reply))
+        if self.cycle is not None:
+            # Whatever the application still has to say comes too late.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+
+
+def _refusal(status: int, code: str, message: str, hint: str) -> Reply:
+    return told(wire.Problem(code=code, message=message, hint=hint), NO_ID, status)
+
+
+TOO_SLOW = _refusal(408, "request.too-large", "The request took too long to come.", "Send it at once.")
+HEAD_TOO_LARGE = _refusal(
+    431,
+    "request.too-large",
+    f"The head of the request has more than {MOST_HEAD:,} bytes.",
+    "Send what is long in the body.",
+)
+NOT_HTTP = _refusal(
+    400, "request.invalid", "This is not HTTP/1.1.", "Where the service speaks TLS, use https://."
+)
+TOO_MANY = _refusal(
+    503, "service.closed", "There are too many connections just now.", "Try again in a few seconds."
+)
+
+
+def _raw(reply: Reply) -> bytes:
+    """A reply as it goes over the wire, for where there is no application to send it."""
+    lines = [STATUS_LINE[reply.status]]
+    lines += [b"%s: %s\r\n" % header for header in (*reply.safety, *reply.headers)]
+    lines.append(b"content-type: %s\r\ncontent-length: %d\r\n" % (reply.kind, len(reply.body)))
+    lines.append(b"connection: close\r\n\r\n")
+    return b"".join([*lines, reply.body])
+
+
+async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+    """Stands in for the application where there are too many connections."""
+    reply = TOO_MANY._replace(headers=(*TOO_MANY.headers, (b"connection", b"close")))
+    await reply.send_with(NO_ID, send)

@@ -1,0 +1,213 @@
+"""Real servers on loopback sockets: datasets, tokens, and an httpx client for each holder."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from sharewell.service.house import House
+from sharewell.service.http.app import create_app
+from sharewell.service.http.logs import Log
+from sharewell.service.http.protocol import CarefulProtocol
+from sharewell.service.http.serving import Server, bind
+
+DATASET = """
+[dataset]
+name = "{name}"
+source = "{name}.csv"
+population = 1000
+[budget]
+epsilon = 10
+error_threshold = 20
+[attributes.age]
+type = "integer"
+low = 0
+high = 19
+[attributes.sex]
+type = "category"
+categories = ["F", "M"]
+[analysts.ann]
+share = "1/4"
+[analysts.ben]
+share = "1/4"
+[mechanism]
+query_budget = "{price}"
+[scheduler]
+name = "{scheduler}"
+[service]
+requests_per_second = 100000
+release_every = {every}
+certificate = {certificate}
+{service}
+"""
+
+COUNT = "SELECT COUNT(*) FROM people WHERE age BETWEEN 3 AND 9"
+
+
+def write_dataset(
+    folder: Path,
+    name: str = "people",
+    *,
+    scheduler: str = "none",
+    service: str = "",
+    price: str = "1/80",
+    every: float = 0.002,
+    certificate: bool = False,
+    rows: str = "3,F\n4,M\n5,M\n",
+) -> Path:
+    """A configuration with its rows, in a folder of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.csv").write_text(f"age,sex\n{rows}")
+    path = folder / f"{name}.toml"
+    path.write_text(
+        DATASET.format(
+            name=name,
+            scheduler=scheduler,
+            service=service,
+            price=price,
+            every=every,
+            # It is kept in a process of its own, which takes a while to start.
+            certificate=str(certificate).lower(),
+        )
+    )
+    return path
+
+
+class Running:
+    """A server in a thread: where it is, and what it logs."""
+
+    def __init__(self, server: Server, house: House, url: str, log: io.StringIO) -> None:
+        self.server = server
+        self.house = house
+        self.url = url
+        self.reception = server.config.app.reception  # type: ignore[union-attr]
+        self._log = log
+        self._clients: list[httpx.Client] = []
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    @property
+    def log(self) -> str:
+        """All that was logged so far."""
+        return self._log.getvalue()
+
+    @property
+    def log_lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.splitlines()]
+
+    def token(self, name: str, role: Any = "analyst", dataset: str = "people") -> str:
+        return self.house.desk(dataset).access.issue(name, role)
+
+    def client(self, token: str | None = None, **options: Any) -> httpx.Client:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        # Nothing here speaks TLS, and reading all certificates of the system takes a while.
+        options = {"timeout": 30, "trust_env": False, "verify": False, **options}
+        client = httpx.Client(base_url=self.url, headers=headers, **options)
+        self._clients.append(client)
+        return client
+
+    def analyst(self, name: str = "ann", dataset: str = "people") -> Holder:
+        return Holder(self.client(self.token(name, dataset=dataset)), dataset)
+
+    def curator(self, dataset: str = "people") -> Holder:
+        return Holder(self.client(self.token("curator", "curator", dataset)), dataset)
+
+    def close_clients(self) -> None:
+        for client in self._clients:
+            client.close()
+
+
+class Holder:
+    """Somebody with a token, at one dataset."""
+
+    def __init__(self, client: httpx.Client, dataset: str) -> None:
+        self.client = client
+        self.path = f"/v1/datasets/{dataset}"
+
+    def get(self, path: str = "", **options: Any) -> httpx.Response:
+        return self.client.get(f"{self.path}{path}", **options)
+
+    def post(self, path: str, json: Any = None, **options: Any) -> httpx.Response:
+        return self.client.post(f"{self.path}{path}", json=json, **options)
+
+    def delete(self, path: str, **options: Any) -> httpx.Response:
+        return self.client.delete(f"{self.path}{path}", **options)
+
+    def ask(self, sql: str = COUNT, **also: Any) -> httpx.Response:
+        return self.post("/ask", {"sql": sql, **also})
+
+
+@contextmanager
+def running(
+    *paths: Path,
+    open_house: Callable[[], House] | None = None,
+    bound: Callable[[socket.socket], object] = lambda listening: None,
+    protocol: type[CarefulProtocol] = CarefulProtocol,
+    **options: Any,
+) -> Iterator[Running]:
+    """Serve files for a while."""
+    opened: list[House] = []
+    is_open = threading.Event()
+
+    def note(house: House) -> None:
+        opened.append(house)
+        is_open.set()
+
+    log = io.StringIO()
+    app = create_app(None, log=Log(log), **options)
+    server = Server(app, open_house or (lambda: House.open(paths)), note, protocol=protocol)
+    listening = bind("127.0.0.1", 0)
+
+    def run() -> None:
+        try:
+            server.run(sockets=[listening])
+        finally:
+            is_open.set()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    bound(listening)
+    try:
+        assert is_open.wait(60)
+        if not opened:
+            raise server.failure or RuntimeError("the server ended before it was open")
+        found = Running(server, opened[0], f"http://127.0.0.1:{listening.getsockname()[1]}", log)
+        try:
+            yield found
+        finally:
+            found.close_clients()
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+def comes_true(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, for half a minute at the most."""
+    pause = threading.Event()
+    for _ in range(3000):
+        if is_so():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never was")
+
+
+def problem(reply: httpx.Response, status: int, code: str) -> Mapping[str, Any]:
+    """The problem of a reply, which must have the one shape."""
+    assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json"), reply.text
+    found = reply.json()
+    assert set(found) == {"code", "message", "hint", "where", "request_id"}
+    assert found["code"] == code, found
+    assert found["message"].endswith((".", "?"))
+    assert found["request_id"] == reply.headers["x-request-id"]
+    return found
