@@ -1,15 +1,12 @@
 """The documentation is true: its Python runs, its links lead somewhere, no command is left out."""
 
 import contextlib
-import doctest
 import importlib
 import io
-import itertools
 import re
 import sys
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +15,19 @@ import typer
 import typer.main
 
 from sharewell.config import parse_config
+from tests.pages import (
+    DOCS,
+    README,
+    ROOT,
+    WITH_THEIR_OWN_TEST,
+    blocks_to_run,
+    compare,
+    fenced_blocks,
+    read,
+)
 
-ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES_AT_THE_TOP = sorted(ROOT.glob("*.md"))
 
-FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<language>[\w+-]*)")
 LINK = re.compile(
     r"""\]\(\s*<?(?P<inline>[^)\s>]+)"""  # [text](target), ![picture](target)
     r"""|^\s{0,3}\[[^\]]+\]:\s*<?(?P<reference>[^\s>]+)"""  # [name]: target
@@ -34,61 +37,13 @@ LINK = re.compile(
 ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//|#)", re.IGNORECASE)
 
 
-def read(page: Path) -> str:
-    """A page's text; a page that nobody has written yet has none."""
-    return page.read_text(encoding="utf-8") if page.exists() else ""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, what is in it, and the lines of its two fences."""
-
-    language: str
-    text: str
-    opens: int
-    closes: int
-
-
-def fenced_blocks(markdown: str) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    blocks: list[Block] = []
-    opening, opened, body = None, 0, ""
-    for number, line in enumerate(markdown.splitlines(), start=1):
-        stripped = line.strip()
-        if opening is None:
-            opening, opened, body = FENCE.match(line), number, ""
-        elif stripped.startswith(opening["fence"]) and not stripped.strip(opening["fence"][0]):
-            blocks.append(Block(opening["language"].lower(), body, opened, number))
-            opening = None
-        else:
-            own_indent = len(line) - len(line.lstrip())
-            body += line[min(own_indent, len(opening["indent"])) :] + "\n"
-    if opening is not None:
-        pytest.fail(f"the block that opens on line {opened} is never closed", pytrace=False)
-    return blocks
-
-
-def python_blocks(markdown: str) -> Iterator[tuple[Block, str | None]]:
-    """Each Python block, with the output it must print where a text block directly follows."""
-    lines = markdown.splitlines()
-    blocks = fenced_blocks(markdown)
-    for block, following in itertools.zip_longest(blocks, blocks[1:]):
-        if block.language not in {"python", "py"}:
-            continue
-        expected = None
-        if following is not None and following.language == "text":
-            between = lines[block.closes : following.opens - 1]
-            expected = None if any(line.strip() for line in between) else following.text
-        yield block, expected
-
-
 def run_page(page: Path) -> int:
     """Run a page's Python blocks in one namespace; the number of blocks run."""
     module = types.ModuleType("documentation_page")
     sys.modules[module.__name__] = module
     count = 0
     try:
-        for block, expected in python_blocks(read(page)):
+        for block, expected in blocks_to_run(read(page), {"python", "py"}):
             # The leading new lines make a traceback point into the page.
             source = "\n" * block.opens + block.text
             printed = io.StringIO()
@@ -100,16 +55,6 @@ def run_page(page: Path) -> int:
     finally:
         del sys.modules[module.__name__]
     return count
-
-
-def compare(where: str, expected: str, printed: str) -> None:
-    """Fail unless the output is as the page says, `...` standing for anything."""
-    want, got = (
-        "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
-        for text in (expected, printed)
-    )
-    if not doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS):
-        pytest.fail(f"{where} prints\n{got}\nbut the page says\n{want}", pytrace=False)
 
 
 def prose(markdown: str) -> str:
@@ -162,7 +107,9 @@ def page_name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [README, *DOCS], ids=page_name)
+@pytest.mark.parametrize(
+    "page", [page for page in (README, *DOCS) if page not in WITH_THEIR_OWN_TEST], ids=page_name
+)
 def test_the_python_of_a_page_runs_and_prints_what_it_says(page, empty_directory):
     run_page(page)
 

@@ -38,7 +38,8 @@ def show_init(source: str, out: str, force: bool, table: str | None = None) -> N
         f"with {proposal.cells:,} cells together.\n"
         f"{len(marks(text)):,} lines are marked REVIEW: they hold something of your rows, and a domain "
         "must be public.\n\n"
-        f"Next:\n  sharewell check {out}\n  sharewell serve {out}"
+        f"Next, when you have reviewed them:\n  sharewell check {out}\n"
+        f"  sharewell token ann --config {out}\n  sharewell serve {out}"
     )
 
 

@@ -190,6 +190,8 @@ class CacheReconstruct(Mechanism):
         free = Offer(Fraction(0), errors_of(self._known.estimate(rows)[1], block), tuple(sources))
         if self.curator.left(analyst) < self.query_budget:
             return Preview(None, free)
+        if None not in known and self.answers == "estimate":
+            return Preview(free, free)
         return Preview(self._offer(block, rows, known), free)
 
     def _offer(self, block: ParallelBlock, rows: ParallelBlock, known: list[Cached | None]) -> Offer:
@@ -200,10 +202,8 @@ class CacheReconstruct(Mechanism):
         if self.answers == "as-printed":
             variances = np.array([cached.variance if cached else 0.0 for cached in known])
             variances[fresh] = noise
-        elif fresh:
-            variances = self._known.variances_after(rows, bought, noise)
         else:
-            variances = self._known.estimate(rows)[1]
+            variances = self._known.variances_after(rows, bought, noise)
         sources: list[Source] = ["cached" if cached else "measured" for cached in known]
         cost = self.query_budget if fresh else Fraction(0)
         return Offer(cost, errors_of(variances, block), tuple(sources))

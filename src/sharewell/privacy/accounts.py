@@ -50,7 +50,10 @@ class Accounts:
             if payer not in self._shares:
                 self.grant(payer, share)
             elif self._shares[payer] != share:
-                raise PrivacyError(f"The ledger gives {payer} another share than was stated.")
+                raise PrivacyError(
+                    f"The ledger gives {payer} another share than was stated: {self._shares[payer]}.",
+                    hint="State the share that it began with; shares cannot be changed.",
+                )
 
     def _reopen(self, opened: Opened) -> None:
         """Take up what the ledger already holds, or begin it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -151,6 +152,8 @@ def _follow(
     read: Callable[[Any], Entry] | None,
 ) -> None:
     """What the other process does: take in entries, and report when asked."""
+    # Ctrl-C reaches every process of a terminal. This one ends when whoever started it says so.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError, AttributeError):
         os.nice(5)
     stay_calm()

@@ -15,6 +15,7 @@ from sharewell.privacy.ledger import Configured, Event
 from sharewell.query.domain import Domain
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
+from sharewell.service.ledger.chain import Head
 from sharewell.service.ledger.codec import decode
 from sharewell.service.ledger.opening import open_store
 
@@ -24,6 +25,8 @@ class Record:
     """What a ledger holds, as far as it can be read: a damaged event leaves a gap."""
 
     by_number: dict[int, Event] = field(default_factory=dict)
+    #: Where the ledger ends, as it says itself.
+    head: Head = field(default_factory=Head)
 
     @classmethod
     def of(cls, where: str | Path, name: str = "default") -> Record:
@@ -32,6 +35,7 @@ class Record:
         try:
             with closing(open_store(where, name=name, read_only=True)) as store:
                 for row in store.read(0, 2**62):
+                    record.head = Head(row.number + 1, row.hash)
                     try:
                         record.by_number[row.number] = decode(row.body)
                     except LedgerError:

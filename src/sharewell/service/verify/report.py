@@ -45,6 +45,7 @@ class Verification:
     """What was looked at, what was found, and the certificate."""
 
     events: int
+    head: Head
     checks: tuple[Check, ...]
     certificate: Report | None
 
@@ -72,6 +73,7 @@ class Verification:
         return {
             "ok": self.ok,
             "events": self.events,
+            "head": str(self.head),
             "checks": [check.to_json() for check in self.checks],
             "certificate": None if self.certificate is None else self.certificate.to_json(),
         }
@@ -107,7 +109,7 @@ def verify(
         if certificate:
             again = recompute_certificate(record, lambda at: watch("certificate", at))
     checks = (chain, accounts, questions, answers, again.check)
-    return Verification(len(record), checks, again.report)
+    return Verification(len(record), record.head, checks, again.report)
 
 
 @contextmanager
@@ -163,6 +165,8 @@ def show_verification(where: str, name: str, head: str | None, certificate: bool
         console.print(_certificate(found.certificate), highlight=False)
     verdict = "All is well." if found.ok else "Something is wrong with this ledger."
     console.print(f"[bold]{verdict}[/bold]", highlight=False)
+    if found.ok:
+        console.print(f"Its head, worth noting elsewhere: {found.head}", highlight=False, soft_wrap=True)
     return found.ok
 
 
@@ -176,6 +180,8 @@ def _table(found: Verification) -> Table:
         much = "; ".join(part for part in (counts, skipped if check.skipped else "") if part)
         number = len(check.findings) + check.more
         verdict = f"[red]{number:,} wrong[/red]" if number else "[green]nothing wrong[/green]"
+        if check.skipped and not check.counts:
+            verdict = "[dim]not looked at[/dim]"
         table.add_row(check.name, LOOKS_AT[check.name], escape(much), verdict)
     return table
 
