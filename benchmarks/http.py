@@ -28,7 +28,8 @@ from sharewell.service.http.serving import bind
 
 #: Answers come in slots, so that it takes many connections to keep a server busy.
 CONNECTIONS = 256
-EACH = 30
+#: Questions of each analyst that are new in a round, and how often those that are not are asked.
+EACH, AGAIN = 10, 4
 ROUNDS = 3
 SERVICE = """
 [service]
@@ -74,10 +75,10 @@ def _measure(ours: int, constant: int, tokens: list[str], folder: Path) -> list[
     for _ in range(ROUNDS):
         unknown = new()
         found = {
-            "constant": load(constant, "/constant", known),
-            "cached": load(ours, ASK, known),
-            "reconstructed": load(ours, ASK, unknown, pay=False),
-            "quote": load(ours, QUOTE, known),
+            "constant": load(constant, "/constant", known * AGAIN),
+            "cached": load(ours, ASK, known * AGAIN),
+            "reconstructed": load(ours, ASK, unknown * AGAIN, pay=False),
+            "quote": load(ours, QUOTE, known * AGAIN),
             "paid": load(ours, ASK, unknown),
             "commit": _commits(folder / "bare.sqlite", total),
         }

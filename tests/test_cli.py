@@ -1,8 +1,11 @@
 """The command line: every command runs, says what it should, and starts quickly."""
 
 import json
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -33,18 +36,40 @@ def test_an_unknown_command_is_refused_with_usage():
 
 @pytest.mark.slow
 def test_the_demonstration_plays_its_whole_story():
-    result = RUN.invoke(app, ["demo"])
+    result = RUN.invoke(app, ["demo", "--script"], env={"COLUMNS": "120"})
     assert result.exit_code == 0, result.output
     for line in (
-        "277,677 people of Massachusetts",
-        "ann paid",
-        "free: cached, ann has paid for it",
-        "cleo paid",
+        "278,000 people of Massachusetts",
+        "http://127.0.0.1:",
+        "dana  curator  sw_",
+        "ann paid epsilon 0.01667",
+        "free for ben: ann has paid for it",
+        "cleo paid epsilon",
         "Did you mean 'widowed'?",
         "no single row is ever shown",
-        "The budget, after all that",
+        "What everybody has left",
+        "The fairness certificate",
     ):
         assert line in result.output
+    unharmed = re.findall(r"^ +(\w+) .* no *$", result.output, re.MULTILINE)
+    assert unharmed == ["ann", "ben", "cleo"]
+
+
+@pytest.mark.slow
+def test_the_demonstration_serves_until_it_is_stopped_and_leaves_nothing_behind(tmp_path):
+    command = [str(Path(sys.executable).with_name("sharewell")), "demo", "--port", "0"]
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as demo:
+        assert demo.stdout
+        shown = ""
+        while "SHAREWELL_TOKEN=" not in shown:
+            shown += demo.stdout.readline()
+        url, token = re.findall(r"SHAREWELL_URL=(\S+) SHAREWELL_TOKEN=(\S+)", shown)[0]
+        with sharewell.connect(url, token) as ann:
+            assert ann.ask("SELECT COUNT(*) FROM people", pay=False).cost == 0
+        demo.terminate()
+    assert demo.returncode == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_coupon_time_is_shown_beside_what_misleads():

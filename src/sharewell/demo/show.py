@@ -22,9 +22,10 @@ def show(*, script: bool, port: int | None, pause: float) -> None:
     After a story it goes on only for somebody who sits at a terminal, and can end it.
     """
     console = Console()
-    # Whoever stops the process from outside leaves nothing behind either.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with ExitStack() as stack:
+        # Whoever stops the process from outside leaves nothing behind either.
+        before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        stack.callback(signal.signal, signal.SIGTERM, before)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sharewell-demo-")))
         with console.status("Counting people, and measuring the seed: exact noise for every cell"):
             stage = stack.enter_context(set_up(folder, port))

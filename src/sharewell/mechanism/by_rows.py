@@ -38,6 +38,8 @@ class ByRows:
         self._seed_is_zero = not self._seed_estimate.any()  # as in every rehearsal
         self._factor = PackedFactor()
         self._residual = np.zeros(0)
+        #: The row that was measured last, and what solving for it would give: it is asked for at once.
+        self._last: tuple[str, Vector] = ("", np.zeros(0))
         for batch in evidence.batches:
             self.observe(batch)
 
@@ -52,12 +54,13 @@ class ByRows:
             self._factor.append(column, float(corner))
             self._residual = np.append(self._residual, miss / corner)
             self._terms.append(row)
+            self._last = row.key, np.append(column, corner - variance / corner)
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances, by one triangular solve each."""
         values, variances = np.empty(len(queries)), np.empty(len(queries))
         for at, query in enumerate(queries):
-            column = self._factor.solve(self._with_rows(query))
+            column = self._column(query)
             values[at] = self._from_seed(query) + column @ self._residual
             variances[at] = (
                 self._seed_variance * _square(self._terms.covariance, query) - column @ column
@@ -66,13 +69,18 @@ class ByRows:
 
     def covariance(self, queries: Sequence[LinearQuery]) -> Vector:
         """The covariance matrix of the queries' estimates."""
-        columns = np.array([self._factor.solve(self._with_rows(query)) for query in queries])
+        columns = np.array([self._column(query) for query in queries])
         seed = Terms(self._terms.covariance)
         for query in queries:
             seed.append(query)
         between = np.array([seed.inner(query) for query in queries])
         covariance: Vector = self._seed_variance * between - columns @ columns.T
         return covariance
+
+    def _column(self, query: LinearQuery) -> Vector:
+        """What a query has in common with the rows, solved for."""
+        last, column = self._last
+        return column if query.key == last else self._factor.solve(self._with_rows(query))
 
     def _from_seed(self, query: LinearQuery) -> float:
         return 0.0 if self._seed_is_zero else float(query.dot(self._seed_estimate))

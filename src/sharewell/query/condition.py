@@ -98,20 +98,29 @@ def settle(condition: Condition, unknown: bool, leaf: Leaf[Set]) -> Set:
 
     `leaf` settles what is no AND, OR, NOT or IS.
     """
-    match condition:
-        case All(parts):
-            return _intersection(settle(part, unknown, leaf) for part in parts)
-        case AnyOf(parts):
-            return ~_intersection(~settle(part, unknown, leaf) for part in parts)
-        case Not(part):
-            return ~settle(part, not unknown, leaf)
-        case Is(part, True):
-            return settle(part, False, leaf)
-        case Is(part, False):
-            return ~settle(part, True, leaf)
-        case Is(part, None):
-            return settle(part, True, leaf) & ~settle(part, False, leaf)
-    return leaf(condition, unknown)
+    # IS NULL looks at its part twice. A condition of n of them, one in the other, would take 2^n looks
+    # if it were not kept what each of them was settled into; `unknown` plays no part in that.
+    kept: dict[int, Set] = {}
+
+    def settled(condition: Condition, unknown: bool) -> Set:
+        match condition:
+            case All(parts):
+                return _intersection(settled(part, unknown) for part in parts)
+            case AnyOf(parts):
+                return ~_intersection(~settled(part, unknown) for part in parts)
+            case Not(part):
+                return ~settled(part, not unknown)
+            case Is(part, True):
+                return settled(part, False)
+            case Is(part, False):
+                return ~settled(part, True)
+            case Is(part, None):
+                if id(condition) not in kept:
+                    kept[id(condition)] = settled(part, True) & ~settled(part, False)
+                return kept[id(condition)]
+        return leaf(condition, unknown)
+
+    return settled(condition, unknown)
 
 
 def _intersection(sets: Iterable[Set]) -> Set:

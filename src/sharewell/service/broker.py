@@ -172,6 +172,14 @@ class Broker:
             raise RequestError("The certificate is switched off.", hint="Open the broker with it.")
         return self._follower.wait() if up_to_date else self._follower.report()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a quote would have to wait for the mechanism just now."""
+        free = self._worker.thinking.acquire(blocking=False)
+        if free:
+            self._worker.thinking.release()
+        return not free
+
     # What curators do
 
     @property
@@ -247,11 +255,12 @@ class Broker:
 
     def _follow(self, state: State, served: Sequence[Served]) -> None:
         """Tell the certificate what has happened since it was last told."""
-        for each in served:
-            state.served(each)
+        before = state.stream[self._followed :]
+        # Compiled already, which is more work than all that the certificate does with them.
+        now = [each.entry for each in served if state.served(each)]
         if self._follower is None:
             return
-        for happened in state.stream[self._followed :]:
+        for happened in (*before, *now):
             self._follower.record(happened)
         self._followed = len(state.stream)
 

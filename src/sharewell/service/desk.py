@@ -18,7 +18,7 @@ from sharewell.errors import (
 )
 from sharewell.privacy.budget import amount
 from sharewell.privacy.ledger import SECRET
-from sharewell.query.sql import compile_sql
+from sharewell.query.sql import Statement, compile_sql, compiled_before
 from sharewell.service.access import Access, Holder, check_name
 from sharewell.service.broker import Broker, Status
 from sharewell.service.ledger import DurableLedger, open_ledger
@@ -32,6 +32,8 @@ from sharewell.service.shown import (
 from sharewell.service.table import answer_table, quote_table
 from sharewell.service.ticket import Ticket
 
+#: Up to so many numbers a question is little work.
+LIGHT = 100
 #: How many entries a page has at the most.
 LONGEST_PAGE = 1_000
 #: How long to wait for whoever still writes to the ledger, in seconds, where one is willing to.
@@ -95,6 +97,11 @@ class Desk:
         """What a statement would cost, and how far off its answers may be; spends nothing."""
         self._refuse_large(sql)
         return quote_table(self.broker.quote(analyst, sql))
+
+    def is_light(self, sql: str) -> bool:
+        """Whether a question is sure to take little work: its words were compiled before, to little."""
+        statement = compiled_before(sql, self.config.domain, table=self.name)
+        return statement is not None and len(statement.queries) <= LIGHT
 
     def submit(self, analyst: str, question: wire.Question) -> Ticket:
         """Hand in a question; with a key that was used before, the ticket of that time."""
@@ -238,8 +245,10 @@ class Desk:
 
     def _refuse_large(self, sql: str) -> None:
         """Refuse what asks for more numbers than one question may, before anybody works for it."""
-        statement = compile_sql(sql, self.config.domain, table=self.name)
-        asked, most = len(statement.queries), self.config.service.most_numbers
+        most = self.config.service.most_numbers
+        statement = compile_sql(sql, self.config.domain, table=self.name, most=most)
+        # What is asked for once may be shown in many columns.
+        asked = max(len(statement.queries), _shown_numbers(statement))
         if asked > most:
             raise QueryTooComplex(
                 f"The SQL asks for {asked:,} numbers, and {most:,} at most are answered at a time.",
@@ -287,6 +296,13 @@ class Desk:
 
 def _number(ticket: Ticket) -> int:
     return ticket.stored
+
+
+def _shown_numbers(statement: Statement) -> int:
+    """How many fields the result has at the most, without its groups' labels where they stand once."""
+    labels = statement.group_labels
+    rows = len(labels) if statement.limit is None else min(len(labels), statement.limit)
+    return rows * (len(statement.outputs) - len(labels[0])) if labels else 0
 
 
 def _shown(ticket: Ticket, state: Literal["waiting", "answered", "refused"], **more: Any) -> wire.Ticket:

@@ -42,9 +42,11 @@ class EntryReader:
     domain: Domain
     table: str
 
-    def __call__(self, happened: Happened) -> Entry:
+    def __call__(self, happened: Happened | Ask) -> Entry:
         """One entry of the stream."""
         match happened:
+            case Ask():
+                return happened
             case Granted(payer, share):
                 return Join(payer, share)
             case (Left(payer), donate):

@@ -10,6 +10,7 @@ from sharewell.mechanism.base import Answer, Prepared
 from sharewell.privacy.ledger import Answered, Ledger, Refused
 from sharewell.service.result import Result
 from sharewell.service.ticket import Ticket
+from sharewell.sharing.stream import Ask
 
 
 def not_computed() -> QueryError:
@@ -34,6 +35,11 @@ class Served:
         if self.error is not None:
             return refused(self.ticket, self.error)
         return Answered(self.ticket.stored, self._result.plain)
+
+    @property
+    def entry(self) -> Ask:
+        """What the certificate is told."""
+        return Ask(self.ticket.analyst, self.ticket.statement.blocks, self.ticket.pay)
 
     def hand_over(self) -> None:
         """Give the answer, or say why there is none."""

@@ -88,11 +88,13 @@ class State:
         """The collective as it began."""
         return replace(self.config.collective, shares=self.initial)
 
-    def served(self, served: Served) -> None:
-        """Add a question to the stream, as `History` will find it in the ledger."""
-        if served.error is None or served.error.code == OverBudget.code:
+    def served(self, served: Served) -> bool:
+        """Add a question to the stream, as `History` will find it in the ledger; whether it counts."""
+        counts = served.error is None or served.error.code == OverBudget.code
+        if counts:
             ticket = served.ticket
             self.stream.append(Asked(ticket.key, ticket.analyst, {"sql": ticket.sql}, ticket.pay))
+        return counts
 
     def joined(self, analyst: str) -> None:
         """Add somebody who came to the stream."""
@@ -157,8 +159,9 @@ class State:
 def _refuse_other_terms(before: Configured, config: Config) -> None:
     """Refuse settings that would make what was promised and stored mean something else.
 
-    Prices that change in between would break the promise that nobody is worse off, and questions are
-    stored with the name of their table. Everything else may change from one start to the next.
+    Prices that change in between would break the promise that nobody is worse off, questions are
+    stored with the name of their table, and the budget is that of whoever the privacy unit names.
+    Everything else may change from one start to the next.
     """
     then, now = (tomllib.loads(text) for text in (before.settings["config"], config.text))
     name = [tables["dataset"].get("name", "people") for tables in (then, now)]
@@ -166,6 +169,12 @@ def _refuse_other_terms(before: Configured, config: Config) -> None:
         raise ConfigError(
             f"dataset.name was {name[0]!r} when the ledger was begun, and is {name[1]!r} now.",
             hint="Call it by its old name, or begin a new ledger.",
+        )
+    unit = [tables["dataset"].get("privacy_unit") for tables in (then, now)]
+    if unit[0] != unit[1]:
+        raise ConfigError(
+            f"dataset.privacy_unit was {unit[0]!r} when the ledger was begun, and is {unit[1]!r} now.",
+            hint="Set it back: what was spent was spent for those whom it names.",
         )
     old, new = then.get("mechanism", {}), now.get("mechanism", {})
     for key in sorted(old.keys() | new.keys()):

@@ -35,6 +35,10 @@ class StatementCache:
             self._keep(key, statement)
         return statement
 
+    def peek(self, key: Hashable) -> Statement | None:
+        """The statement of this key, if it is at hand."""
+        return self._statements.get(key)
+
     def _keep(self, key: Hashable, statement: Statement) -> None:
         if key in self._statements or len(statement.queries) > self._max_queries:
             return

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from sqlglot import Token, TokenType, exp
 
 from sharewell.errors import SqlError, SqlSyntaxError
-from sharewell.query.sql.text import SqlText, shortened
+from sharewell.query.sql.text import MAX_DEPTH, SqlText, shortened, too_deep
 from sharewell.query.sql.vocabulary import FUNCTIONS, JOIN, NAMES, SUBQUERY, WORDS, unknown_word
 
 
@@ -105,7 +105,9 @@ def check_tree(source: SqlText, tree: exp.Expr) -> exp.Select:
     """Refuse a tree that is outside the grammar, or that some word is no part of."""
     words: list[TokenType] = []
     names: set[int] = set()
+    depths: dict[int, int] = {}
     for node in tree.walk():
+        _check_depth(source, node, depths)
         _check_arguments(source, node)
         words.extend(_words(node))
         if type(node) is exp.Identifier:
@@ -115,6 +117,19 @@ def check_tree(source: SqlText, tree: exp.Expr) -> exp.Select:
     _check_names(source, names)
     _check_census(source, tree, names, Counter(words))
     return tree
+
+
+def _check_depth(source: SqlText, node: exp.Expr, depths: dict[int, int]) -> None:
+    """Refuse a tree that is too deep for those who go down it; `depths` has those of nodes seen before.
+
+    How deep Python itself can go depends on who calls. What was taken once must be taken again when the
+    ledger is read, so the limit is one of ours.
+    """
+    in_chain = type(node) in (exp.And, exp.Or) and type(node) is type(node.parent)
+    depth = depths.get(id(node.parent), 0) + (not in_chain)
+    if depth > MAX_DEPTH:
+        raise too_deep(source.at_node(node))
+    depths[id(node)] = depth
 
 
 def _check_arguments(source: SqlText, node: exp.Expr) -> None:

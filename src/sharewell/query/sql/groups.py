@@ -27,6 +27,7 @@ class Groups:
     def __init__(self, domain: Domain, columns: Sequence[Column]) -> None:
         self.domain = domain
         self.columns = tuple(columns)
+        self._sources: dict[Column, Grouped] = {}
 
     @property
     def size(self) -> int:
@@ -47,13 +48,15 @@ class Groups:
         )
 
     def source(self, column: Column) -> Grouped:
-        """A grouped column as a column of the result."""
-        at = self.columns.index(column)
-        ranks = _ranks(column)
-        return Grouped(
-            labels=tuple(column.labels[key[at]] for key in self.keys),
-            ranks=tuple(ranks[key[at]] for key in self.keys),
-        )
+        """A grouped column as a column of the result; shown twice, it is the same one."""
+        if column not in self._sources:
+            at = self.columns.index(column)
+            ranks = _ranks(column)
+            self._sources[column] = Grouped(
+                labels=tuple(column.labels[key[at]] for key in self.keys),
+                ranks=tuple(ranks[key[at]] for key in self.keys),
+            )
+        return self._sources[column]
 
     def split(self, total: LinearQuery) -> tuple[LinearQuery, ...]:
         """A query's share of each row.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from sharewell.errors import SqlError
+from sharewell.errors import QueryTooComplex, SqlError
+
+#: The longest text times the pattern's length: a search may look at each character of one for each of
+#: the other, and nothing else runs meanwhile.
+MAX_LOOKS = 10**7
 
 
 def like_matcher(pattern: str, escape: str, longest: int) -> Callable[[str], bool]:
@@ -14,6 +18,10 @@ def like_matcher(pattern: str, escape: str, longest: int) -> Callable[[str], boo
     >>> like_matcher("New%", "", longest=8)("New York")
     True
     """
+    if longest * len(pattern) > MAX_LOOKS:
+        raise QueryTooComplex(
+            "The pattern of LIKE, and the text beside it, are too long.", hint="Compare shorter ones."
+        )
     first, *others = _pieces(pattern, escape)
     *middle, last = others or [[]]
     if len(first) + sum(map(len, middle)) + len(last) > longest:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 from sqlglot import exp
@@ -15,6 +16,8 @@ from sharewell.query.attribute import Attribute, Bins, Category, Label, Mask
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.text import SqlText, shortened
+
+Meaning = TypeVar("Meaning")
 
 #: How many names a hint lists, and among how many it looks for a similar one.
 LISTED, COMPARED = 10, 1_000
@@ -147,6 +150,27 @@ class Scope:
             self._columns[key] = Column(level, self.domain.attributes[level], bins)
         column = self._columns.get(key)
         return column if column and names_match(identifier, column.name) else None
+
+
+class Aliases(Generic[Meaning]):
+    """What the aliases of a SELECT list mean; there may be thousands, and as many who ask for them."""
+
+    def __init__(self, aliased: Iterable[tuple[str, Meaning]]) -> None:
+        self._exact: dict[str, dict[Meaning, None]] = {}
+        self._folded: dict[str, dict[Meaning, None]] = {}
+        for alias, meaning in aliased:
+            if alias:
+                self._exact.setdefault(alias, {})[meaning] = None
+                self._folded.setdefault(alias.casefold(), {})[meaning] = None
+
+    def meanings(self, node: exp.Column) -> Iterable[Meaning]:
+        """What a name may mean, each once and in the order of the list; none where it is no alias."""
+        name = node.this
+        if not isinstance(name, exp.Identifier) or node.args.get("table"):
+            return ()
+        return (
+            self._exact.get(name.name, ()) if name.quoted else self._folded.get(name.name.casefold(), ())
+        )
 
 
 def names_match(identifier: exp.Identifier, name: str) -> bool:

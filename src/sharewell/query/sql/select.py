@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from fractions import Fraction
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -15,12 +16,14 @@ from sharewell.query.sql.aggregates import AGGREGATES, read_aggregate
 from sharewell.query.sql.conditions import ConditionReader, Operand
 from sharewell.query.sql.constants import read_constant
 from sharewell.query.sql.groups import Groups
-from sharewell.query.sql.names import Column, Scope, names_match
+from sharewell.query.sql.names import Aliases, Column, Scope
 from sharewell.query.sql.text import shortened
 from sharewell.query.statement import Mean, OrderKey, Output, Source, Statement, Total
 
 #: The most queries of one statement, and so the most groups.
 MAX_QUERIES = 2**16
+#: The most parts that HAVING may have, times the groups.
+MAX_LOOKS = 2**22
 
 #: What a column of the result shows.
 Shown = Column | Total | Mean
@@ -33,10 +36,11 @@ class SelectCompiler:
     equal totals have equal shares of every group, so two aggregates that mean the same are one block.
     """
 
-    def __init__(self, select: exp.Select, scope: Scope) -> None:
+    def __init__(self, select: exp.Select, scope: Scope, most: int = MAX_QUERIES) -> None:
         scope.open(select)
         self.select = select
         self.scope = scope
+        self.most = min(most, MAX_QUERIES)
         self.totals: dict[LinearQuery, int] = {}
         self.where = self._where()
         self.groups = self._groups()
@@ -69,12 +73,15 @@ class SelectCompiler:
         blocks = []
         for total in read_aggregate(node, self.scope, self.where):
             blocks.append(self.totals.setdefault(total, len(self.totals)))
-            self._check_size(node, self.groups.size * len(self.totals))
+            self._check_size(node, self.groups, len(self.totals))
         return Mean(*blocks) if len(blocks) == 2 else Total(*blocks)
 
     def named(self, node: exp.Column) -> Shown:
         """What a name in HAVING or ORDER BY means: an alias of the SELECT list, or a grouped column."""
-        meant = dict.fromkeys(self._meanings(node))
+        meant = dict.fromkeys(self._aliases.meanings(node))
+        column = self.scope.column(node) if node.args.get("table") else self.scope.find(node.this)
+        if column is not None and column in self.groups.columns:
+            meant[column] = None
         if len(meant) > 1:
             raise self._refused(
                 node,
@@ -101,7 +108,7 @@ class SelectCompiler:
             raise self._refused(self.select, "GROUP BY names no column.", "Name one, or leave it out.")
         columns = dict.fromkeys(map(self._group_column, clause.expressions))
         groups = Groups(self.scope.domain, tuple(columns))
-        self._check_size(clause, groups.size)
+        self._check_size(clause, groups, 1)
         return groups
 
     def _group_column(self, node: exp.Expr) -> Column:
@@ -114,11 +121,10 @@ class SelectCompiler:
             )
         if not isinstance(node.this, exp.Identifier) or self.scope.find(node.this):
             return self.scope.column(node)
-        for item in self.select.expressions:
-            inner = item.unalias().unnest()
-            if _is_alias(node, item.alias) and isinstance(inner, exp.Column):
-                return self.scope.column(inner)
-        return self.scope.column(node)
+        at = next(iter(self._aliased_columns.meanings(node)), None)
+        if at is None:
+            return self.scope.column(node)
+        return self.scope.column(self.select.expressions[at].unalias().unnest())
 
     def _shown(self, node: exp.Expr) -> Shown:
         node = node.unnest()
@@ -144,13 +150,18 @@ class SelectCompiler:
             f"Add {column.name} to GROUP BY, or take it out here.",
         )
 
-    def _meanings(self, node: exp.Column) -> Iterator[Shown]:
-        for item, shown in self.shown:
-            if _is_alias(node, item.alias):
-                yield shown
-        column = self.scope.column(node) if node.args.get("table") else self.scope.find(node.this)
-        if column in self.groups.columns:
-            yield column
+    @cached_property
+    def _aliases(self) -> Aliases[Shown]:
+        return Aliases((item.alias, shown) for item, shown in self.shown)
+
+    @cached_property
+    def _aliased_columns(self) -> Aliases[int]:
+        """Of the aliases that stand for plain columns, where in the SELECT list they are."""
+        return Aliases(
+            (item.alias, at)
+            for at, item in enumerate(self.select.expressions)
+            if isinstance(item.unalias().unnest(), exp.Column)
+        )
 
     def _name(self, node: exp.Expr) -> str:
         """The name of a column of the result: its alias, its own, or the words of the aggregate."""
@@ -165,35 +176,47 @@ class SelectCompiler:
 
     def _having(self) -> Condition:
         clause = self.select.args.get("having")
-        return HavingReader(self).read(clause.this) if clause else Fixed(True)
+        if clause is None:
+            return Fixed(True)
+        # It is looked at in the end, when the answers were paid for: nothing may take long then.
+        if self.groups.size * sum(1 for _ in clause.walk()) > MAX_LOOKS:
+            raise QueryTooComplex(
+                f"HAVING is too long for a result of {self.groups.size:,} rows.",
+                hint="Leave it out, and choose among the rows of the result.",
+                where=self.scope.source.at_node(clause),
+            )
+        return HavingReader(self).read(clause.this)
 
     def _order(self) -> tuple[OrderKey, ...]:
+        """The ORDER BY terms; what rows were sorted by before does not sort them again."""
         clause = self.select.args.get("order")
-        return tuple(map(self._order_key, clause.expressions)) if clause else ()
+        keys: dict[Shown, OrderKey] = {}
+        for node in clause.expressions if clause else ():
+            shown = self._order_source(node)
+            if shown not in keys:
+                keys[shown] = OrderKey(
+                    self.source(shown), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+                )
+        return tuple(keys.values())
 
-    def _order_key(self, node: exp.Ordered) -> OrderKey:
+    def _order_source(self, node: exp.Ordered) -> Shown:
         key = node.this.unnest()
         if isinstance(key, exp.Literal) and not key.is_string:
-            key = self._ordinal(key).unalias().unnest()
-            shown = self._shown(key)
-        elif isinstance(key, exp.Column):
-            shown = self.named(key)
-        elif isinstance(key, AGGREGATES):
-            shown = self.answer(key)
-        else:
-            raise self._refused(
-                node, "ORDER BY takes columns of the result.", "Use a name, a number or an aggregate."
-            )
-        return OrderKey(
-            self.source(shown), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
+            return self._shown(self._ordinal(key).unalias().unnest())
+        if isinstance(key, exp.Column):
+            return self.named(key)
+        if isinstance(key, AGGREGATES):
+            return self.answer(key)
+        raise self._refused(
+            node, "ORDER BY takes columns of the result.", "Use a name, a number or an aggregate."
         )
 
     def _ordinal(self, node: exp.Literal) -> exp.Expr:
         items = self.select.expressions
-        for position, item in enumerate(items, start=1):
-            if node.name == str(position):
-                found: exp.Expr = item
-                return found
+        # As it is written by itself: 1.0 and 01 are no columns.
+        if re.fullmatch("[1-9][0-9]{0,8}", node.name) and int(node.name) <= len(items):
+            found: exp.Expr = items[int(node.name) - 1]
+            return found
         raise self._refused(
             node,
             f"There is no column number {shortened(node.name)}.",
@@ -209,10 +232,13 @@ class SelectCompiler:
             raise self._refused(clause, "LIMIT takes a number of rows.", "Write, for example, LIMIT 10.")
         return int(number)
 
-    def _check_size(self, node: exp.Expr, queries: int) -> None:
-        if queries > MAX_QUERIES:
+    def _check_size(self, node: exp.Expr, groups: Groups, totals: int) -> None:
+        most, queries = MAX_QUERIES, groups.size * totals
+        if queries <= most:
+            most, queries = self.most, len(groups.keys) * totals
+        if queries > most:
             raise QueryTooComplex(
-                f"The SQL asks for {queries:,} numbers, and {MAX_QUERIES:,} at most are answered.",
+                f"The SQL asks for {queries:,} numbers, and {most:,} at most are answered.",
                 hint="Group by fewer columns, or by declared bins.",
                 where=self.scope.source.at_node(node),
             )
@@ -240,9 +266,3 @@ class HavingReader(ConditionReader):
     def on_column(self, column: Column, marks: Marks) -> Condition:
         """A grouped column's labels are public, so the rows that have them are known at once."""
         return self.compiler.groups.on_rows(column, marks)
-
-
-def _is_alias(node: exp.Column, alias: str) -> bool:
-    """Whether a name, by itself, is this alias."""
-    plain = isinstance(node.this, exp.Identifier) and not node.args.get("table")
-    return bool(alias) and plain and names_match(node.this, alias)

@@ -6,7 +6,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
@@ -19,6 +18,9 @@ MAX_TEXT = 100_000
 #: How deep parentheses, CASE, NOT and signs may be nested. The parser is recursive: twice this depth
 #: still leaves Python's stack to whoever called.
 MAX_NESTING = 100
+#: How many parts of the tree may lie in one another; a chain of ANDs, or of ORs, is one part. Each takes
+#: up to three calls in one another: here, and in HAVING once more when the answers have been paid for.
+MAX_DEPTH = 2 * MAX_NESTING + 20
 #: What to write instead of something that is no question at all.
 EXAMPLE = "Write, for example, SELECT COUNT(*) FROM people."
 #: How many of the words in question an error shows.
@@ -77,7 +79,8 @@ class SqlText:
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         depth = 0
         first = bisect_left(self.tokens, start, key=lambda token: token.start)
-        for token in islice(self.tokens, first, None):
+        for at in range(first, len(self.tokens)):
+            token = self.tokens[at]
             if token.start > end and depth <= 0:
                 break
             depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)

@@ -46,6 +46,7 @@ async def done(call: Call) -> Reply:
     """
     window, holder = call.visitor("analyst")
     await asyncio.to_thread(window.desk.done, holder.name)
+    await window.slots.next()
     return NOTHING
 
 
@@ -53,6 +54,7 @@ async def certificate(call: Call) -> Reply:
     """Show the fairness certificate: one's own standing; for curators everybody's."""
     window, holder = call.visitor()
     whose = holder.name if holder.role == "analyst" else None
+    await window.slots.next()
     return said(await asyncio.to_thread(window.desk.certificate, whose))
 
 

@@ -11,9 +11,6 @@ from sharewell.service.http.operations import DATASET, Operation
 from sharewell.service.http.problems import told
 from sharewell.service.http.replies import Reply, said
 
-#: A text of more characters may take long to understand, and everybody else would wait.
-LONG_TEXT = 2_000
-
 
 async def ask(call: Call) -> Reply:
     """Ask a question, and get its answer.
@@ -26,12 +23,15 @@ async def ask(call: Call) -> Reply:
     question = await call.read(wire.Question)
     desk, metrics = window.desk, call.reception.metrics
     try:
-        if len(question.sql) > LONG_TEXT:
-            ticket = await asyncio.to_thread(desk.submit, holder.name, question)
-        else:
+        # What may take long is done in a thread: everybody else would wait for it.
+        if desk.is_light(question.sql):
             ticket = desk.submit(holder.name, question)
-        await window.slots.ready(ticket)
-        shown = desk.shown(ticket)
+            await window.slots.ready(ticket)
+            shown = desk.shown(ticket)
+        else:
+            ticket = await asyncio.to_thread(desk.submit, holder.name, question)
+            await window.slots.ready(ticket)
+            shown = await asyncio.to_thread(desk.shown, ticket)
     except SharewellError:
         metrics.asked(desk.name, "refused")
         raise
@@ -49,13 +49,16 @@ async def ask(call: Call) -> Reply:
 async def quote(call: Call) -> Reply:
     """Say what a question would cost, and how far off its answers may be; spends nothing.
 
-    `pay` and `key` of the question play no part.
+    `pay` and `key` of the question play no part. A quote comes in a release slot, too: it shows what
+    others have bought.
     """
     window, holder = call.visitor("analyst")
     question = await call.read(wire.Question)
-    if len(question.sql) > LONG_TEXT:
-        return said(await asyncio.to_thread(window.desk.quote, holder.name, question.sql))
-    return said(await window.quotes.run(window.desk.quote, holder.name, question.sql))
+    await window.slots.next()
+    desk = window.desk
+    if desk.is_light(question.sql) and not desk.broker.busy:
+        return said(await window.quotes.run(desk.quote, holder.name, question.sql))
+    return said(await asyncio.to_thread(desk.quote, holder.name, question.sql))
 
 
 OPERATIONS = (

@@ -93,8 +93,12 @@ class Gate:
 
     def _look_at(self, error: SharewellError, call: Call) -> None:
         window = self._reception.windows.get(call.dataset or "")
-        if window is not None and isinstance(error, LedgerError):
-            window.note_ledger(works=False)
+        if isinstance(error, LedgerError):
+            self._reception.log.write(
+                "ledger", request_id=call.request_id.decode(), code=error.code, message=error.message
+            )
+            if window is not None:
+                window.note_ledger(works=False)
 
     def _note(self, call: Call, seconds: float) -> None:
         method = call.scope["method"]

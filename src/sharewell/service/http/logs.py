@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -76,7 +76,9 @@ def open_log(path: str | None) -> Log:
     if path is None:
         return Log(sys.stderr)
     try:
-        return Log(Path(path).open("a", encoding="utf-8"))
+        # It says who asked when: others on the machine need not know.
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        return Log(open(descriptor, "a", encoding="utf-8"))
     except OSError as error:
         raise ConfigError(
             f"The log {path} cannot be written: {error.strerror}.",

@@ -35,6 +35,9 @@ STATUS_OF_FAMILY = {
     "source": 503,
 }
 
+NO_LEDGER = "Nothing can be stored just now, so nothing is answered."
+ASK_AGAIN = "Ask again with the same key; nothing is paid twice."
+
 #: In how many seconds to come back, at the least, where nothing else is known.
 COME_BACK = {429: 1, 503: 5}
 
@@ -103,6 +106,9 @@ def told(
 ) -> Reply:
     """The reply that a problem makes."""
     status = status or status_of(problem.code)
+    if problem.code.startswith("ledger."):
+        # Where the ledger is kept is nobody's business but the curator's, who finds it in the log.
+        problem = problem.model_copy(update={"message": NO_LEDGER, "hint": ASK_AGAIN})
     if status == 401:
         headers = (*headers, (b"www-authenticate", b'Bearer realm="sharewell"'))
     if status in COME_BACK and not any(name == b"retry-after" for name, _ in headers):

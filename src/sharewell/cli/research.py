@@ -1,81 +1,34 @@
-"""The command line: one command per verb, no logic."""
+"""What researchers type, and whoever wants to see it work."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
-import sharewell
-from sharewell.errors import SharewellError
+from sharewell.cli.link import AsJson
 
+PANEL = "For researchers"
 
-class SaysWhy(TyperGroup):
-    """Commands whose refusals are a sentence on stderr and exit code 2, never a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
-        try:
-            return super().invoke(ctx)
-        except SharewellError as refused:
-            typer.echo(f"{refused}", err=True)
-            raise typer.Exit(2) from None
+commands = typer.Typer()
 
 
-app = typer.Typer(
-    cls=SaysWhy,
-    help="Several analysts, one sensitive table, one privacy budget, and nobody worse off for sharing.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"sharewell {sharewell.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def common(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Say what every command has in common."""
-
-
-@app.command()
+@commands.command(rich_help_panel=PANEL)
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long to pause after each step.", min=0)] = 0.0,
+    script: Annotated[bool, typer.Option("--script", help="Play a short story on it first.")] = False,
+    port: Annotated[int | None, typer.Option(help="8080 if left out, or any that is free.")] = None,
+    seconds: Annotated[float, typer.Option(help="How long to pause after each scene.", min=0)] = 0.0,
 ) -> None:
-    """Show three analysts share a budget on the bundled table."""
-    from sharewell.demo import play
+    """Serve the bundled table to three analysts, until Ctrl-C; `--script` shows them at work."""
+    from sharewell.demo.show import show
 
-    play(pause=seconds)
-
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.command()
-def plan(
-    config: Annotated[str, typer.Argument(help="A sharewell.toml.")],
-    top: Annotated[int, typer.Option(help="How many settings to show.", min=1)] = 10,
-    as_json: AsJson = False,
-) -> None:
-    """Compare seeds and prices for what the analysts will ask, before anything is spent."""
-    from sharewell.config.report import show_plan
-
-    show_plan(config, top, as_json)
+    show(script=script, port=port, pause=seconds)
 
 
 Jobs = Annotated[int | None, typer.Option(help="How many processes; all processors if left out.", min=1)]
 
 
-@app.command()
+@commands.command(rich_help_panel=PANEL)
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(help="fig1, fig2, fig3 or all.")] = None,
     trials: Annotated[int, typer.Option(help="How many random streams to play.", min=1)] = 1000,
@@ -91,7 +44,7 @@ def reproduce(
     from_words(figures or [], epsilon or [], trials, data, seed, jobs, out)
 
 
-@app.command()
+@commands.command(rich_help_panel=PANEL)
 def simulate(
     study: Annotated[str, typer.Argument(help="A STUDY.toml.")],
     trials: Annotated[int | None, typer.Option(help="Instead of the file's trials.", min=1)] = None,
@@ -106,23 +59,8 @@ def simulate(
     simulate(study, trials, seed, jobs, out, as_json)
 
 
-@app.command()
-def verify(
-    ledger: Annotated[str, typer.Argument(help="A ledger's file, or the address of a PostgreSQL one.")],
-    head: Annotated[str | None, typer.Option(help="A head noted earlier, as COUNT:HASH.")] = None,
-    name: Annotated[str, typer.Option(help="The ledger's name in PostgreSQL.")] = "default",
-    certificate: Annotated[bool, typer.Option(help="Compute the certificate again, too.")] = True,
-    as_json: AsJson = False,
-) -> None:
-    """Verify a ledger offline: chain, budget, questions, answers and certificate."""
-    from sharewell.service.verify.report import show_verification
-
-    if not show_verification(ledger, name, head, certificate, as_json):
-        raise typer.Exit(1)
-
-
 theory = typer.Typer(help="What can be promised to several analysts at once.", no_args_is_help=True)
-app.add_typer(theory, name="theory")
+commands.add_typer(theory, name="theory", rich_help_panel=PANEL)
 
 
 @theory.command("coupons")
@@ -155,8 +93,3 @@ def theory_limit(
     from sharewell.sharing.theory.report import show_limit
 
     show_limit(alpha, epsilon, analysts, as_json)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -1,0 +1,164 @@
+"""The work that a text makes grows with its length, and no faster: counted in calls, not in seconds."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from sharewell import Category, Domain, Integer
+from sharewell.errors import QueryError, QueryTooComplex
+from sharewell.query.condition import Condition, Fixed, Is, Not, settle
+from sharewell.query.sql import _compile
+from sharewell.query.sql.like import MAX_LOOKS
+
+DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])
+COUNT = "SELECT COUNT(*) FROM people"
+HAVING = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex HAVING"
+FEW, MANY = 100, 400
+Made = Callable[[int], str]
+
+SELECTS: dict[str, Made] = {
+    "counts": lambda n: f"SELECT {', '.join(['COUNT(*)'] * n)} FROM people",
+    "aliases that ORDER BY names": lambda n: (
+        f"SELECT {', '.join(f'COUNT(*) AS c{i}' for i in range(n))} FROM people "
+        f"ORDER BY {', '.join(f'c{i}' for i in range(n))}"
+    ),
+    "aliases of one name": lambda n: (
+        f"SELECT {', '.join(['COUNT(*) AS c'] * n)} FROM people ORDER BY {', '.join(['c'] * n)}"
+    ),
+    "aliases that GROUP BY names": lambda n: (
+        f"SELECT {', '.join(f'sex AS c{i}' for i in range(n))}, COUNT(*) FROM people "
+        f"GROUP BY {', '.join(f'c{i}' for i in range(n))}"
+    ),
+    "numbers of columns": lambda n: (
+        f"SELECT {', '.join(['sex'] * n)}, COUNT(*) FROM people GROUP BY {n} ORDER BY "
+        f"{', '.join([str(n)] * n)}"
+    ),
+    "filters": lambda n: (
+        f"SELECT {', '.join(f'COUNT(*) FILTER (WHERE age < {i % 20})' for i in range(n))} FROM people"
+    ),
+    "branches": lambda n: (
+        f"SELECT SUM(CASE {' '.join(f'WHEN age = {i % 20} THEN {i}' for i in range(n))} END) FROM people"
+    ),
+}
+CONDITIONS: dict[str, Made] = {
+    "IN": lambda n: f"age IN ({', '.join(str(i % 20) for i in range(n))})",
+    "IN of constants": lambda n: f"5 IN ({', '.join(['1'] * n)})",
+    "AND": lambda n: " AND ".join(f"age <> {i % 20}" for i in range(n)),
+    "OR of ANDs": lambda n: " OR ".join(f"age = {i % 20} AND sex = 'F'" for i in range(n)),
+    "AND of ORs": lambda n: " AND ".join(f"(age = {i % 20} OR sex = 'F')" for i in range(n)),
+    "IS NULL": lambda n: "age" + " IS NULL" * n,
+    "NOTNULL": lambda n: "age" + " NOTNULL" * n,
+    "sums": lambda n: f"age < {' + '.join(['1'] * n)}",
+    "parentheses": lambda n: f"{'(' * n}age = 1{')' * n}",
+    "comparisons": lambda n: "age" + " = age" * n,
+    "unknown words": lambda n: "foo " * n,
+    "open quotes": lambda n: "'' ' " * n,
+    "a long name": lambda n: "x" * 50 * n,
+    "a long number": lambda n: f"age = {'9' * 50 * n}",
+    "a long label": lambda n: f"sex = '{'x' * 50 * n}'",
+    "a long pattern": lambda n: f"sex LIKE '{'%x' * 50 * n}'",
+}
+
+
+def where(made: Made) -> Made:
+    return lambda n: f"{COUNT} WHERE {made(n)}"
+
+
+TEXTS: dict[str, Made] = {
+    **SELECTS,
+    **{f"WHERE {name}": where(made) for name, made in CONDITIONS.items()},
+    "HAVING AND": lambda n: f"{HAVING} {' AND '.join(f'n > {i}' for i in range(n))}",
+    "HAVING IN": lambda n: f"{HAVING} n IN ({', '.join(map(str, range(n)))})",
+    "comments": lambda n: f"{COUNT} {'/**/ ' * n}",
+    "semicolons": lambda n: COUNT + ";" * n,
+}
+
+
+def calls(text: str, domain: Domain = DOMAIN, most: int = 10_000) -> int:
+    """How many calls it takes to compile a text, or to refuse it."""
+    made = 0
+
+    def count(frame, event, argument):
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        _compile(text, domain, "people", most)
+    except QueryError:
+        pass
+    finally:
+        sys.setprofile(before)
+    return made
+
+
+@pytest.mark.parametrize("made", TEXTS.values(), ids=TEXTS)
+def test_twice_the_text_is_about_twice_the_work(made):
+    calls(made(FEW))  # What is computed once and kept is not counted.
+    few, many = calls(made(FEW)), calls(made(MANY))
+    assert many <= 1.5 * (MANY / FEW) * few + 1000
+
+
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_condition_about_a_condition_about_a_condition_looks_at_its_leaf_twice(negated):
+    looks: list[bool] = []
+    condition: Condition = Fixed(None)
+    for _ in range(15):
+        condition = Not(Is(condition, None)) if negated else Is(condition, None)
+
+    def leaf(condition: Condition, unknown: bool) -> _Everything:
+        looks.append(unknown)
+        return _Everything()
+
+    settle(condition, False, leaf)
+    assert len(looks) == 2
+
+
+class _Everything:
+    """A set that is made of nothing, since it is not looked at."""
+
+    def __and__(self, other):
+        return self
+
+    def __invert__(self):
+        return self
+
+
+def test_a_pattern_and_a_text_that_would_be_compared_for_long_are_refused():
+    def liked(length: int) -> str:
+        return f"{COUNT} WHERE '{'a' * length}' LIKE '%{'a' * (length // 2)}b%'"
+
+    _compile(liked(1000), DOMAIN, "people")
+    assert MAX_LOOKS < 20_000 * 10_000
+    with pytest.raises(QueryTooComplex, match="LIKE"):
+        _compile(liked(20_000), DOMAIN, "people")
+
+
+def test_having_is_refused_where_it_would_be_looked_at_for_long_after_it_was_paid_for():
+    domain = Domain([Integer("a", 1, 50), Integer("b", 1, 50)])
+
+    def having(terms: int) -> str:
+        every = " AND ".join(f"COUNT(*) > {i}" for i in range(terms))
+        return f"SELECT COUNT(*) FROM people GROUP BY a, b HAVING {every}"
+
+    _compile(having(2), domain, "people")
+    with pytest.raises(QueryTooComplex, match="HAVING"):
+        _compile(having(1000), domain, "people")
+
+
+def test_rows_are_sorted_once_by_what_they_are_ordered_by_often():
+    order = ", ".join(["n DESC", "n", "sex", "1"] * 500)
+    text = f"SELECT sex, COUNT(*) n FROM people GROUP BY sex ORDER BY {order}"
+    statement = _compile(text, DOMAIN, "people")
+    assert len(statement.order) == 2
+    assert statement.rows([1, 2]) == [("M", 2), ("F", 1)]
+
+
+def test_more_numbers_than_are_wanted_are_refused_before_they_are_made():
+    domain = Domain([Integer("a", 1, 100), Integer("b", 1, 100, bins={"tens": [1, 11, 51]})])
+    text = f"{COUNT} GROUP BY a, b"
+    assert 4 * calls(text, domain, most=9_999) < calls(text, domain, most=10_000)
+    # Some combinations of a column with its own bins are impossible, and are not counted.
+    assert len(_compile(f"{COUNT} GROUP BY b, tens", domain, "people", 100).queries) == 100
