@@ -16,7 +16,7 @@ import numpy as np
 
 from sharewell.config.config import Analyst, Config, expected_workloads
 from sharewell.errors import SharingError
-from sharewell.mechanism.base import Mechanism, Offer, Question, errors_of, primitives
+from sharewell.mechanism.base import Mechanism, Offer, Question, errors_of
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
 from sharewell.mechanism.independent import Independent
 from sharewell.mechanism.laplace import Laplace
@@ -220,7 +220,7 @@ def _first(questions: Sequence[Question], cells: int) -> Sequence[Question]:
 
 def _fresh(mechanism: Mechanism, queries: Sequence[LinearQuery], price: Fraction) -> list[float]:
     """The errors of what is measured now: where nothing else is known, it is all there is."""
-    rows = primitives(ParallelBlock(mechanism.domain, queries, disjoint=True))
+    rows = ParallelBlock(mechanism.domain, queries, disjoint=True).primitive
     errors = errors_of(mechanism.curator.variances(rows, price), queries)
     return [in_rows(query, error) for query, error in zip(queries, errors, strict=True)]
 

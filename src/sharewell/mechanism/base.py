@@ -262,13 +262,6 @@ def _placed(offer: Offer | None, places: Sequence[int], count: int) -> Offer | N
     )
 
 
-def primitives(block: Block) -> ParallelBlock:
-    """The rows divided by their scales, which is what is measured: their weights are whole numbers."""
-    if isinstance(block, ParallelBlock) and all(query.scale == 1 for query in block):
-        return block
-    return ParallelBlock(block.domain, [query.primitive for query in block], disjoint=True)
-
-
 def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
     """The block or strategy that a ledger holds as plain data."""
     kind: type[Strategy] | type[Block] = Strategy if data["kind"] == Strategy.kind else Block

@@ -19,7 +19,6 @@ from sharewell.mechanism.base import (
     Source,
     decode,
     errors_of,
-    primitives,
 )
 from sharewell.mechanism.reconstruction import Reconstruction
 from sharewell.mechanism.strategy import Strategy
@@ -144,7 +143,7 @@ class CacheReconstruct(Mechanism):
         """Whatever nobody has measured or ordered yet, while the analyst can pay for it."""
         if not pay or self.curator.left(analyst) < self.query_budget:
             return None
-        rows = primitives(block)
+        rows = block.primitive
         fresh = [
             at for at, row in enumerate(rows) if not self._recall(row) and row.key not in self._ordered
         ]
@@ -161,7 +160,7 @@ class CacheReconstruct(Mechanism):
         super().forget(prepared)
 
     def _answer(self, prepared: Prepared, bought: Measurement | None) -> list[Answer]:
-        block, rows = prepared.block, primitives(prepared.block)
+        block, rows = prepared.block, prepared.block.primitive
         measured: set[str] = set()
         if bought:
             self._learn(bought)
@@ -184,7 +183,7 @@ class CacheReconstruct(Mechanism):
         return answers
 
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
-        rows = primitives(block)
+        rows = block.primitive
         known = [self._recall(row) for row in rows]
         sources: list[Source] = ["cached" if cached else "reconstructed" for cached in known]
         free = Offer(Fraction(0), errors_of(self._known.estimate(rows)[1], block), tuple(sources))

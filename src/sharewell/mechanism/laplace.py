@@ -14,7 +14,6 @@ from sharewell.mechanism.base import (
     Preview,
     Source,
     errors_of,
-    primitives,
 )
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
@@ -45,7 +44,7 @@ class Laplace(Mechanism):
         return self._in_pot()
 
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:
-        rows = primitives(block)
+        rows = block.primitive
         variances = self.curator.variances(rows, self.query_budget)
         try:
             self._pot(self.query_budget)
@@ -59,7 +58,7 @@ class Laplace(Mechanism):
             raise QueryError(
                 "Nothing is kept here that could be answered from for free.", hint="Pay for it."
             )
-        rows = primitives(block)
+        rows = block.primitive
         for found in self._owed:
             if _same(found.block, rows):
                 self._owed.remove(found)
@@ -83,7 +82,7 @@ class Laplace(Mechanism):
             self._owed.append(self._take_claimed(prepared))
 
     def _take_claimed(self, prepared: Prepared) -> Measurement:
-        rows = primitives(prepared.block)
+        rows = prepared.block.primitive
         found = next(claimed for claimed in self._claimed if _same(claimed.block, rows))
         self._claimed.remove(found)
         return found

@@ -226,6 +226,13 @@ class ParallelBlock(Block):
             raise QueryError("A row of a block cannot be taken twice.")
         return ParallelBlock(self.domain, [self.queries[row] for row in chosen], disjoint=True)
 
+    @cached_property
+    def primitive(self) -> ParallelBlock:
+        """The rows divided by their scales, which is what is measured: whole-number weights."""
+        if all(query.scale == 1 for query in self.queries):
+            return self
+        return ParallelBlock(self.domain, [query.primitive for query in self.queries], disjoint=True)
+
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """The most that one row of the table can change each query, by coming, going or changing."""
         if neighbours == "add-remove":

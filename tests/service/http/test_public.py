@@ -81,7 +81,9 @@ def test_the_log_has_one_line_a_request_and_nothing_secret(server):
     ]
     assert all(line["time"].endswith("+00:00") and line["milliseconds"] >= 0 for line in lines)
     token = ann.client.headers["authorization"].removeprefix("Bearer ")
-    text = json.dumps(lines)
+    # What was drawn or timed may hold any digits.
+    drawn = ("request_id", "time", "milliseconds")
+    text = json.dumps([{key: line[key] for key in line if key not in drawn} for line in lines])
     value = json.dumps(answer["answer"]["rows"][0][0]["value"])
     for secret in ("SELECT", "secret", token, token[-43:], "limit", "77", "abc", value):
         assert secret not in text

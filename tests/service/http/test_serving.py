@@ -68,7 +68,7 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
         assert greeting == f"Sharewell serves people at {url}; {url}/docs shows how.\n"
         said = [child.stdout.readline() for _ in range(2)]
         assert said == [
-            f"{name} has no token for people yet: sharewell token {path} {name}\n"
+            f"{name} has no token for people yet: sharewell token {name} --config {path}\n"
             for name in ("ben", "curator")
         ]
         headers = {"authorization": f"Bearer {token}"}

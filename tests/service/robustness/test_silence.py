@@ -23,6 +23,7 @@ def told_all(tmp_path_factory):
     Noise would hide a true count that leaks; without it, whatever is computed from one has its digits.
     """
     path = write_dataset(tmp_path_factory.mktemp("silent"), price="1/5", rows="7,F\n" * TRUE)
+    path.write_text(path.read_text().replace("[mechanism]", '[mechanism]\nname = "laplace"'))
     with pytest.MonkeyPatch.context() as patched:
         for kind in ("laplace", "gaussian"):
             patched.setattr(ExactNoise, kind, lambda self, scale, size: np.zeros(size, dtype=np.int64))

@@ -42,7 +42,7 @@ class Gate:
             refusal = await self._pass(call, send)
             if refusal is not None and call.status == 0:
                 call.status = refusal.status
-                await refusal.send_with(call.request_id, send)
+                await refusal.send_with(call.request_id, send, scope)
         finally:
             self._note(call, time.perf_counter() - begun)
 
@@ -74,7 +74,7 @@ class Gate:
             refuse_strangers(call, operation.parameters)
         reply = await operation.run(call)
         call.status = reply.status
-        await reply.send_with(call.request_id, send)
+        await reply.send_with(call.request_id, send, scope)
 
     async def _elsewhere(self, call: Call, found: dict[str, Operation], send: Send) -> None:
         """Try what others have added to the application."""

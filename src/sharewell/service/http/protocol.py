@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from sharewell import wire
 from sharewell.service.http.problems import told
-from sharewell.service.http.replies import Reply
+from sharewell.service.http.replies import WHOLE, Reply
 
 #: How long the head of a request may take to come, and then its body, in seconds.
 HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
@@ -75,6 +81,8 @@ class CarefulProtocol(HttpToolsProtocol):
         too_many = len(self.connections) > self.most_connections
         self.app = _turn_away if too_many else self._served
         super().on_headers_complete()
+        if self.cycle is not None:
+            self.scope["extensions"] = {WHOLE: partial(_send_whole, self.cycle)}  # type: ignore[dict-item]
 
     def on_message_complete(self) -> None:
         """Wait for nothing: it is our turn."""
@@ -176,6 +184,32 @@ def _raw(reply: Reply) -> bytes:
     lines.append(b"content-type: %s\r\ncontent-length: %d\r\n" % (reply.kind, len(reply.body)))
     lines.append(b"connection: close\r\n\r\n")
     return b"".join([*lines, reply.body])
+
+
+def _send_whole(
+    cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
+) -> bool:
+    """Send a reply of known length in one piece, as `cycle.send` would in two; whether it could.
+
+    Only for headers that we have made ourselves: nothing looks for what must not be in them.
+    """
+    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
+        return False
+    if cycle.scope["method"] == "HEAD":
+        return False
+    cycle.response_started = True
+    cycle.waiting_for_100_continue = False
+    cycle.chunked_encoding, cycle.expected_content_length = False, 0
+    lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    cycle.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
+    cycle.response_complete = True
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
