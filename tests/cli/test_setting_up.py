@@ -25,7 +25,13 @@ def test_a_configuration_that_cannot_be_served_is_exit_code_1(dataset):
 
 def test_a_file_that_cannot_be_read_is_exit_code_2(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for words in (("check",), ("plan",), ("serve",), ("token", "ann"), ("pause", "--config", "x.toml")):
+    for words in (
+        ("check",),
+        ("plan",),
+        ("serve", "--port", "0"),
+        ("token", "ann"),
+        ("pause", "--config", "x.toml"),
+    ):
         assert "There is no file" in refused(*words)
 
 

@@ -323,7 +323,7 @@ def test_a_file_is_overwritten_only_when_forced_and_never_the_rows(tmp_path):
 def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
     files = {
         "missing.csv": (None, "does not exist"),
-        "folder.csv": ("", "is a folder"),
+        "folder.csv": ("", "is a directory"),
         "people.xlsx": (b"x", "kind of file"),
         "none": (b"a,b\n", "kind of file"),
         "empty.csv": (b"", "no header"),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from sharewell import wire
 from sharewell.config import read_config
 from sharewell.errors import RequestError
-from sharewell.privacy.ledger import SECRET
-from sharewell.service.ledger import DurableLedger, open_ledger
-from sharewell.service.shown import show_event
+from sharewell.service.ledger import open_ledger
+from sharewell.service.shown import show_events
 
 
 def read_events(
@@ -21,18 +20,4 @@ def read_events(
         raise RequestError("Name one ledger.", hint="Give --file, or --config with the dataset's file.")
     with open_ledger(where, name=name, read_only=True) as ledger:
         first = ledger.head.count - limit - 1 if after is None else after
-        return _page(ledger, max(-1, first), limit)
-
-
-def _page(ledger: DurableLedger, after: int, limit: int) -> wire.Events:
-    head = ledger.head
-    shown: list[wire.Event] = []
-    last = after
-    for number, event in enumerate(ledger.events(after + 1), start=after + 1):
-        if len(shown) == limit:
-            break
-        last = number
-        if not isinstance(event, SECRET):
-            shown.append(show_event(number, event))
-    more = last + 1 < head.count
-    return wire.Events(head=str(head), events=tuple(shown), next=last if more else None)
+        return show_events(ledger, max(-1, first), limit)

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from sharewell.engine.base import Column
 from sharewell.engine.duckdb import DuckDB
-from sharewell.engine.sources import FILES
+from sharewell.engine.sources import open_file
 from sharewell.engine.values import Kind, day, is_whole, kind_of, number, text
 from sharewell.errors import SourceError
 
@@ -30,7 +30,6 @@ COMPARED = 100_000
 #: How many columns one statement looks at: planning one takes the square of that.
 AT_ONCE = 10
 
-READABLE = "Give a .csv, .parquet or .duckdb file."
 
 Holds = Literal["booleans", "whole numbers", "numbers", "dates", "texts", "nothing", "other things"]
 
@@ -91,22 +90,7 @@ class _WholeTable(DuckDB):
 
 def look_at(source: Path, table: str | None = None) -> SeenTable:
     """What the columns of a file hold."""
-    reader, broken = FILES.get(source.suffix.lower(), (None, ""))
-    if reader is None:
-        raise SourceError(f"The kind of file that {source.name!r} is cannot be read.", hint=READABLE)
-    if not source.is_file():
-        what = "is a folder" if source.is_dir() else "does not exist"
-        raise SourceError(f"The file {str(source)!r} {what}.", hint=READABLE)
-    if any(sign in str(source.resolve()) for sign in "*?["):
-        raise SourceError(
-            f"The path {str(source)!r} would be taken for a pattern of many files.",
-            hint="Rename it so that it holds none of * ? [.",
-        )
-    if table is not None and source.suffix.lower() != ".duckdb":
-        raise SourceError(f"The file {source.name!r} is one table already.", hint="Name no table.")
-    engine = _WholeTable(SourceError(f"The file {source.name!r} cannot be read.", hint=broken))
-    with closing(engine):
-        reader(engine, source.resolve(), (), table)
+    with closing(open_file(source, (), table, _WholeTable)) as engine:
         _refuse_other_separators(source, engine)
         return _look(engine)
 

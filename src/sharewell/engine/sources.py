@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
 from sharewell.engine.base import Engine, positions
 from sharewell.engine.duckdb import DuckDB
 from sharewell.errors import SourceError
+
+#: A session of whichever kind somebody needs.
+Session = TypeVar("Session", bound=DuckDB)
 
 READABLE = "A source is a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
 
@@ -22,13 +25,14 @@ def open_source(source: object, wanted: Sequence[str], *, table: str | None = No
     """Open a file or a data frame, for the columns of those names."""
     wanted = tuple(dict.fromkeys(wanted))
     if isinstance(source, str | Path):
-        return _open_file(Path(source), wanted, table)
+        return open_file(Path(source), wanted, table, DuckDB)
     if table is not None:
         raise SourceError("A data frame is one table already.", hint="Leave `table` out.")
     return _open_frame(source, wanted)
 
 
-def _open_file(path: Path, wanted: Sequence[str], table: str | None) -> Engine:
+def open_file(path: Path, wanted: Sequence[str], table: str | None, kind: type[Session]) -> Session:
+    """Open a file in a session of that kind, for the columns of those names."""
     reader, broken = FILES.get(path.suffix.lower(), (None, ""))
     if reader is None:
         raise SourceError(f"The kind of file that {path.name!r} is cannot be read.", hint=READABLE)
@@ -42,7 +46,7 @@ def _open_file(path: Path, wanted: Sequence[str], table: str | None) -> Engine:
         )
     if table is not None and reader is not _read_database:
         raise SourceError(f"The file {path.name!r} is one table already.", hint="Leave `table` out.")
-    engine = DuckDB(SourceError(f"The file {path.name!r} cannot be read.", hint=broken))
+    engine = kind(SourceError(f"The file {path.name!r} cannot be read.", hint=broken))
     try:
         reader(engine, path.resolve(), wanted, table)
     except SourceError:

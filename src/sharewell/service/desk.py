@@ -17,7 +17,6 @@ from sharewell.errors import (
     UnknownPayer,
 )
 from sharewell.privacy.budget import amount
-from sharewell.privacy.ledger import SECRET
 from sharewell.query.sql import Statement, compile_sql, compiled_before
 from sharewell.service.access import Access, Holder, check_name
 from sharewell.service.broker import Broker, Status
@@ -26,7 +25,7 @@ from sharewell.service.shown import (
     price_of,
     show_certificate,
     show_dataset,
-    show_event,
+    show_events,
     show_problem,
 )
 from sharewell.service.table import answer_table, quote_table
@@ -164,17 +163,7 @@ class Desk:
     def events(self, after: int = -1, limit: int = 100) -> wire.Events:
         """A page of the ledger, without what is secret in it."""
         _check_page(after, limit)
-        head = self.ledger.head
-        shown: list[wire.Event] = []
-        last = after
-        for number, event in enumerate(self.ledger.events(after + 1), start=after + 1):
-            if number >= head.count or len(shown) == limit:
-                break
-            last = number
-            if not isinstance(event, SECRET):
-                shown.append(show_event(number, event))
-        more = last + 1 < head.count
-        return wire.Events(head=str(head), events=tuple(shown), next=last if more else None)
+        return show_events(self.ledger, after, limit)
 
     def analysts(self) -> wire.Analysts:
         """Everybody who may ask, and what nobody holds yet."""

@@ -15,9 +15,10 @@ import orjson
 from sharewell import wire
 from sharewell.config.config import Config
 from sharewell.errors import SharewellError
-from sharewell.privacy.ledger import Event
+from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
 from sharewell.service.ledger.codec import encode
+from sharewell.service.ledger.durable import DurableLedger
 from sharewell.sharing.collective import Rehearsal
 from sharewell.sharing.promises import Promise, promises
 from sharewell.sharing.report import Report, Standing
@@ -127,6 +128,21 @@ def show_event(number: int, event: Event) -> wire.Event:
     """An event as the ledger stores it."""
     stored = orjson.loads(encode(event))
     return wire.Event(number=number, kind=stored["kind"], content=stored["data"])
+
+
+def show_events(ledger: DurableLedger, after: int, limit: int) -> wire.Events:
+    """A page of a ledger, without what is secret in it."""
+    head = ledger.head
+    shown: list[wire.Event] = []
+    last = after
+    for number, event in enumerate(ledger.events(after + 1), start=after + 1):
+        if number >= head.count or len(shown) == limit:
+            break
+        last = number
+        if not isinstance(event, SECRET):
+            shown.append(show_event(number, event))
+    more = last + 1 < head.count
+    return wire.Events(head=str(head), events=tuple(shown), next=last if more else None)
 
 
 def show_problem(error: Exception) -> wire.Problem:

@@ -59,7 +59,7 @@ def is_problem(found: Any) -> bool:
 
 
 #: What only Python would say.
-INSIDES = ("Traceback", "<sqlglot", "object at 0x", "<class", "Expression(", "exp.", 'File "')
+INSIDES = ("Traceback", "<sqlglot", "object at 0x", "<class", "Expression(", 'File "')
 
 
 def is_sentence(text: str) -> bool:

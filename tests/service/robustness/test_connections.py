@@ -122,13 +122,6 @@ def test_who_takes_none_of_a_thousand_replies_holds_up_nobody(alone):
     assert standing(alone) == before
 
 
-#: Uvicorn tells the last of the requests that have come that its client is gone, and not the one that
-#: runs. That one then writes to a transport that is closed, and waits for what nobody waits for.
-NOT_TOLD = pytest.mark.xfail(
-    reason="a request is not told that its client is gone where others follow it"
-)
-
-
 @pytest.fixture
 def alone(tmp_path):
     """A server of one's own: what goes wrong in it shows up in no other test."""
@@ -136,7 +129,6 @@ def alone(tmp_path):
         yield found
 
 
-@NOT_TOLD
 def test_who_takes_none_of_a_thousand_replies_is_no_error(alone):
     with nothing_happens(alone):
         take_nothing(alone)
@@ -152,7 +144,6 @@ def take_nothing(server) -> None:
         all_gone(server)
 
 
-@NOT_TOLD
 def test_who_watches_and_has_asked_for_more_and_vanishes_watches_no_more(alone):
     token = alone.token("ann")
     with alone.client(token) as ann:

@@ -36,6 +36,7 @@ def test_any_text_is_a_statement_or_a_sentence(text):
     assert is_sentence(refused.hint)
 
 
+@settings(max_examples=60)
 @given(whole())
 def test_what_is_meant_to_be_answered_is_a_statement_of_that_shape(asked):
     text, columns, rows = asked

@@ -51,6 +51,8 @@ class CarefulProtocol(HttpToolsProtocol):
         self._in_head = True
         #: How many bytes have come of the request that comes just now.
         self._fed = 0
+        #: The request that runs; `cycle` is the one that has come last, which may have to wait for it.
+        self._running: RequestResponseCycle | None = None
 
     # Time
 
@@ -66,6 +68,7 @@ class CarefulProtocol(HttpToolsProtocol):
         """Wait for nothing more."""
         self._wait_no_more()
         self._unstick()
+        self._leave()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -80,7 +83,10 @@ class CarefulProtocol(HttpToolsProtocol):
         self._wait_at_most(self.body_seconds)
         too_many = len(self.connections) > self.most_connections
         self.app = _turn_away if too_many else self._served
+        before = self.cycle
         super().on_headers_complete()
+        if before is None or before.response_complete:
+            self._running = self.cycle
         if self.cycle is not None:
             self.scope["extensions"] = {WHOLE: partial(_send_whole, self.cycle)}  # type: ignore[dict-item]
 
@@ -89,6 +95,18 @@ class CarefulProtocol(HttpToolsProtocol):
         self._wait_no_more()
         self._fed = 0
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, if it has come already."""
+        if self.pipeline:
+            self._running = self.pipeline[-1][0]
+        super().on_response_complete()
+
+    def _leave(self) -> None:
+        """Tell the request that runs that its client is gone; uvicorn tells the one that came last."""
+        if self._running is not None:
+            self._running.disconnected = True
+            self._running.message_event.set()
 
     def _wait_at_most(self, seconds: float) -> None:
         self._wait_no_more()
@@ -151,8 +169,9 @@ class CarefulProtocol(HttpToolsProtocol):
             return
         if reply is not None:
             self.transport.write(_raw(reply))
+        # Whatever the application still has to say comes too late.
+        self._leave()
         if self.cycle is not None:
-            # Whatever the application still has to say comes too late.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
