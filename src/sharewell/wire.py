@@ -186,6 +186,8 @@ class Budget(Message):
 
     analyst: str
     currency: str
+    #: What part of the whole budget the share is.
+    part: str
     share: str
     spent: str
     left: str
@@ -255,7 +257,9 @@ class Analysts(Message):
     """Everybody who may ask, and what nobody holds yet."""
 
     analysts: tuple[Budget, ...]
+    #: In the budget's currency, and as a part of the whole.
     unallocated: str
+    unallocated_part: str
 
 
 class Token(Message):

@@ -79,7 +79,11 @@ def test_who_has_spent_all_is_told_so(tmp_path):
     link = InProcess(write_dataset(tmp_path, price="1/9")).of("ann")
     said("ask", COUNT, *link)
     assert "Not enough for another paid question" in said("budget", *link)
-    assert re.search(r"cost +nothing +nothing *\n", said("quote", f"{COUNT} AND sex = 'F'", *link))
+    another = f"{COUNT} AND sex = 'F'"
+    assert re.search(r"cost +too little is left +nothing *\n", said("quote", another, *link))
+    assert "What was left of your share was not enough" in said("ask", another, *link)
+    assert "not enough" not in said("ask", another, "--free", *link)
+    assert "not enough" not in said("ask", COUNT, *link)
 
 
 def test_the_budget_is_a_bar_that_shrinks(way):

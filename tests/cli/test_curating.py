@@ -50,8 +50,8 @@ def test_a_ledger_that_is_not_there_is_not_begun(dataset, tmp_path):
 
 def test_analysts_are_shown_with_what_they_have_left(way):
     shown = said("analysts", *way.of("curator"))
-    assert re.search(r"ann +5/2 +5/4 +0 +0 +█{10}░{10}", shown)
-    assert "Epsilon 5 is nobody's yet." in shown
+    assert re.search(r"ann +1/4 +5/2 +5/4 +0 +0 +█{10}░{10}", shown)
+    assert "1/2 of the budget, epsilon 5, is nobody's yet." in shown
     plain = json.loads(said("analysts", "--json", *way.of("curator")))
     assert wire.Analysts.model_validate(plain).model_dump(mode="json") == plain
 

@@ -68,7 +68,7 @@ class TestAnswer:
 
     def test_one_that_cost_nothing_is_free(self):
         free = Answer(1.0, None, None, "cached", Fraction(0), "ben", "SELECT")
-        assert repr(free) == "1, cached, free"
+        assert repr(free) == "1 ± ?, cached, free"
 
 
 class TestReading:
@@ -180,11 +180,11 @@ class TestText:
         ("value", "interval", "text"),
         [
             (-0.2, (-28.2, 27.8), "0 ± 28 (95 %)"),
-            (5.0, (-math.inf, math.inf), "5"),
+            (5.0, (-math.inf, math.inf), "5 ± ?"),
             (5.0, (5.0, 5.0), "5 ± 0 (95 %)"),
             (0.5, (0.49, 0.51), "0.500 ± 0.010 (95 %)"),
             (10.0, (4.0, 28.0), "10 (4 to 28, 95 %)"),
-            (1234567.25, None, "1.23457e+06"),
+            (1234567.25, None, "1.23457e+06 ± ?"),
         ],
     )
     def test_intervals_of_all_kinds(self, value, interval, text):

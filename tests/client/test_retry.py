@@ -150,7 +150,6 @@ def test_a_code_of_a_newer_service_is_kept(client, server):
 STRANGERS = {
     "a web page": server_that.page(200),
     "a page that is not there": server_that.page(404),
-    "a broken gateway": server_that.page(502),
     "other JSON": server_that.plain(b'{"hello": "world"}'),
     "no JSON": server_that.plain(b"\xff\xfe"),
     "nothing": server_that.plain(b""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
@@ -148,7 +149,19 @@ def test_no_more_of_one_analysts_questions_wait_than_may(stalled):
     stalled.leave("ann")
     stalled.leave("cleo")
     again.result(10)
+    # That it was answered counts from the next release slot on: nobody is to see when it was.
+    time.sleep(stalled.config.service.release_every)
     assert ask(stalled, "ben", count(5, 6)).state == "answered"
+
+
+def test_when_a_question_was_answered_is_not_seen_before_the_next_slot(tmp_path):
+    with open_desk(tmp_path, service="most_waiting = 1\nrelease_every = 10") as desk:
+        ticket = desk.submit("ann", wire.Question(sql=count(0, 3)))
+        begun = time.monotonic() // 10
+        ticket.result(10)
+        if time.monotonic() // 10 == begun:
+            with pytest.raises(TooMany):
+                desk.submit("ann", wire.Question(sql=count(0, 4)))
 
 
 def test_questions_that_waited_at_the_end_still_wait_at_the_next_beginning(tmp_path):
@@ -196,6 +209,7 @@ def test_a_budget_says_how_many_questions_are_left(desk):
     assert before == wire.Budget(
         analyst="ann",
         currency="pure",
+        part="1/4",
         share="5/2",
         spent="5/4",
         left="5/4",

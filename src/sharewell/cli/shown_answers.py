@@ -23,7 +23,7 @@ REACH = 2.06
 MOST_ROWS = 200
 
 
-def show_answer(answer: wire.Answer, sql: str) -> None:
+def show_answer(answer: wire.Answer, sql: str, *, pay: bool) -> None:
     """An answer with its 95 % intervals, what it cost and who paid."""
     found = read_answer(answer, sql)
     if isinstance(found, Answer):
@@ -31,6 +31,9 @@ def show_answer(answer: wire.Answer, sql: str) -> None:
     else:
         _show_table(found)
     show(Text(f"{_sources(found)}. {_paid(answer, found)}", style="dim"))
+    # Whoever pays has everything measured that nobody has bought, as long as the share reaches.
+    if pay and "reconstructed" in _all_sources(found):
+        show(Text("What was left of your share was not enough to have it measured.", style="yellow"))
 
 
 def _show_table(found: AnswerTable) -> None:
@@ -50,8 +53,12 @@ def _sources(found: Answer | AnswerTable) -> str:
     return f"{several(len(found), 'row')}; 95 % intervals; {sources}"
 
 
+def _all_sources(found: Answer | AnswerTable) -> set[str]:
+    return {found.source} if isinstance(found, Answer) else set(found.sources)
+
+
 def _paid(answer: wire.Answer, found: Answer | AnswerTable) -> str:
-    sources = {found.source} if isinstance(found, Answer) else set(found.sources)
+    sources = _all_sources(found)
     cost = Fraction(answer.cost)
     if cost and answer.paid_by:
         return f"It cost {amount(cost)}, which {clean(answer.paid_by)} paid."

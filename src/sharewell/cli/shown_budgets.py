@@ -37,17 +37,18 @@ def _enough(budget: wire.Budget) -> str:
 def show_analysts(analysts: wire.Analysts) -> None:
     """Everybody who may ask, and what nobody holds yet."""
     unit = currency(analysts.analysts[0].currency) if analysts.analysts else "budget"
-    numbers = ("share", "left", "asked", "waiting")
+    numbers = ("share", unit, "left", "asked", "waiting")
     shown = table("analyst", *numbers, f"{unit} left", right=numbers)
     for each in analysts.analysts:
         left, share = Fraction(each.left), Fraction(each.share)
         shown.add_row(
             clean(each.analyst),
+            amount(Fraction(each.part)),
             amount(share),
             amount(left),
             f"{each.asked:,}",
             f"{each.waiting:,}",
             bar(left, share),
         )
-    nobodys = amount(Fraction(analysts.unallocated))
-    show(shown, Text(f"{unit.capitalize()} {nobodys} is nobody's yet.", style="dim"))
+    part, nobodys = (amount(Fraction(x)) for x in (analysts.unallocated_part, analysts.unallocated))
+    show(shown, Text(f"{part} of the budget, {unit} {nobodys}, is nobody's yet.", style="dim"))

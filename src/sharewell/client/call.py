@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="BaseModel")
 
+#: How long it may take until somebody has joined or left, in seconds.
+AN_ERRAND = 600.0
+
 
 class Nothing(wire.Message):
     """The reply of what has none."""
@@ -39,6 +42,8 @@ class Call(Generic[M]):
     params: Mapping[str, str] = field(default_factory=dict)
     #: Seconds that the service is asked to wait before it replies.
     wait: float = 0.0
+    #: Seconds that it may take, where that is long: somebody who joins pays for a seed at once.
+    takes: float = 0.0
     #: Seconds until a try is given up.
     timeout: float = 15.0
     #: Whether doing it twice is the same as doing it once.
@@ -128,6 +133,7 @@ def join(newcomer: wire.Newcomer) -> Call[wire.Token]:
         wire.Token,
         lambda at: _token(newcomer.name, at.desk.join(newcomer)),
         body=newcomer,
+        takes=AN_ERRAND,
         repeatable=False,
     )
 
@@ -140,6 +146,7 @@ def leave(name: str, donate: bool) -> Call[Nothing]:
         Nothing,
         lambda at: at.desk.leave(name, donate),
         params={"donate": str(donate).lower()},
+        takes=AN_ERRAND,
         repeatable=False,
     )
 

@@ -105,18 +105,18 @@ class Core:
         """Look after a question until it has ended, or for some seconds."""
         begun = self.patience.clock()
         look = FIRST_LOOK
-        with showing(ticket, progress) as show:
-            while ticket.state == "waiting":
-                waited = self.patience.clock() - begun
-                if wait is not None and waited >= wait:
-                    raise still_waiting(ticket, waited)
-                for_now = look if wait is None else min(look, wait - waited)
-                try:
+        try:
+            with showing(ticket, progress) as show:
+                while ticket.state == "waiting":
+                    waited = self.patience.clock() - begun
+                    if wait is not None and waited >= wait:
+                        raise still_waiting(ticket, waited)
+                    for_now = look if wait is None else min(look, wait - waited)
                     ticket = yield from self.say(call.ticket(ticket.number, for_now))
-                except KeyboardInterrupt:
-                    raise KeyboardInterrupt(again(ticket)) from None
-                show(ticket)
-                look = min(2 * look, LONGEST_LOOK)
+                    show(ticket)
+                    look = min(2 * look, LONGEST_LOOK)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(again(ticket)) from None
         return ticket
 
     def look(self, number: int) -> Talk[wire.Ticket]:

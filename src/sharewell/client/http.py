@@ -23,7 +23,7 @@ from sharewell.errors import Paused, SharewellError, TooMany, Unreachable
 TO_CONNECT = 5.0
 
 #: Statuses of what may go well later.
-LATER = frozenset({429, 503})
+LATER = frozenset({429, 502, 503, 504})
 
 
 class Http:
@@ -124,6 +124,13 @@ class Exchange:
                 f"The certificate of {self.address} cannot be verified.",
                 hint="Give the certificates of your own authority as verify='ca.pem'.",
             )
+        if isinstance(error, httpx.ReadTimeout):
+            slow = Unreachable(
+                f"The service at {self.address} has not replied in time.",
+                hint="It may still be at work, and do what it was asked: look before you try again. "
+                "A question can be asked again with its key.",
+            )
+            return Setback(slow, untouched=False)
         told = Unreachable(
             f"No service answers at {self.address}: {str(error).rstrip('.') or type(error).__name__}.",
             hint="Check the address, and that the server runs.",
@@ -138,7 +145,9 @@ class Exchange:
         if response.status_code not in LATER or isinstance(error, Paused):
             return error
         # A ledger that fails may yet have stored what it was given; the service itself would say so.
-        untouched = isinstance(error, TooMany) or error.code.startswith("service.")
+        # A proxy's own page says nothing of what became of the request behind it.
+        ours = error.code.startswith("service.") and not isinstance(error, Unreachable)
+        untouched = isinstance(error, TooMany) or ours
         return Setback(error, after=retry_after(response.headers), untouched=untouched)
 
     def _told(self, response: httpx.Response) -> SharewellError:

@@ -71,7 +71,7 @@ def persist(call: Call[M], patience: Patience, *, reach: float = math.inf) -> Ta
     for pause in patience.pauses():
         left = max(begun + patience.seconds - patience.clock(), patience.first)
         try:
-            reply: M = yield replace(call, timeout=min(patience.each, left) + call.wait)
+            reply: M = yield replace(call, timeout=min(patience.each, left) + call.wait + call.takes)
             return reply
         except Setback as setback:
             pause = max(pause, setback.after)

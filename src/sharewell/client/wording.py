@@ -38,15 +38,15 @@ def decimals(give: float) -> int:
 def give_or_take(value: float | None, interval: tuple[float, float] | None) -> str:
     """A number with its 95 % interval; with both ends where the interval is lopsided.
 
-    >>> give_or_take(6231.0, (6203.0, 6259.0)), give_or_take(3.0, (0.0, 9.0))
-    ('6,231 ± 28 (95 %)', '3.0 (0.0 to 9.0, 95 %)')
+    >>> give_or_take(6231.0, (6203.0, 6259.0)), give_or_take(3.0, (0.0, 9.0)), give_or_take(3.0, None)
+    ('6,231 ± 28 (95 %)', '3.0 (0.0 to 9.0, 95 %)', '3 ± ?')
     """
-    if value is None or interval is None:
+    if value is None:
         return number(value)
-    half = half_width(interval)
-    low, high = interval
+    low, high = interval or (-math.inf, math.inf)
+    half = half_width((low, high))
     if not math.isfinite(half):
-        return number(value)
+        return f"{number(value)} ± ?"
     if math.isclose(value - low, high - value, rel_tol=1e-3, abs_tol=1e-9):
         return f"{number(value, half)} ± {number(half, half)} (95 %)"
     return f"{number(value, half)} ({number(low, half)} to {number(high, half)}, 95 %)"

@@ -136,7 +136,7 @@ def _certificate(of: list[Certificate]) -> Table:
                 f"{standing.answers}",
                 f"{standing.here:g}",
                 f"{standing.alone:g}",
-                "no" if certificate.holds else "yes",
+                "no" if certificate.holds else "yes" if certificate.holds is False else "not known",
             )
     return table
 

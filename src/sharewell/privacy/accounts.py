@@ -112,7 +112,10 @@ class Accounts:
         self._check_names([payer])
         with self._lock:
             if payer in self._shares:
-                raise PrivacyError(f"{payer} already holds a share, or has held one.")
+                raise PrivacyError(
+                    f"{payer} already holds a share, or has held one.",
+                    hint="Whoever is here and has lost their token needs a new token, not a new share.",
+                )
             free = self.unallocated
             if exact > free:
                 raise OverBudget(

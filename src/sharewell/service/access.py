@@ -233,6 +233,10 @@ class Access:
             new.unlink(missing_ok=True)
             descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
+                # Whoever makes a token as root must not take the file from the service's own user.
+                with suppress(FileNotFoundError, PermissionError, AttributeError):
+                    old = os.stat(self.path)
+                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
                 file.write(_text(contents))
                 file.flush()
                 self._move_on(new)

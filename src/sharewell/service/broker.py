@@ -94,8 +94,21 @@ class Broker:
         """What a question would cost and how far off its answers may be; spends nothing."""
         statement = self._compile(sql)
         with self._worker.thinking:
-            self._state.mechanism.require(analyst)
-            return quote(self._state.mechanism, statement, analyst)
+            return self._quote(analyst, statement)
+
+    def quote_at_once(self, analyst: str, sql: str) -> Quote | None:
+        """The same, or None where it would have to wait for the mechanism."""
+        statement = self._compile(sql)
+        if not self._worker.thinking.acquire(blocking=False):
+            return None
+        try:
+            return self._quote(analyst, statement)
+        finally:
+            self._worker.thinking.release()
+
+    def _quote(self, analyst: str, statement: Statement) -> Quote:
+        self._state.mechanism.require(analyst)
+        return quote(self._state.mechanism, statement, analyst)
 
     def submit(self, analyst: str, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
         """Hand in a question; with a key that was used before, the ticket of that time."""
@@ -142,9 +155,9 @@ class Broker:
         amounts = curator.share(analyst), curator.spent(analyst), curator.left(analyst)
         return Status(analyst, *amounts, self._tickets.asked(analyst), len(self.waiting(analyst)))
 
-    def waiting(self, analyst: str) -> list[Ticket]:
-        """An analyst's questions that are handed in and not answered yet, in order."""
-        return self._tickets.waiting(analyst)
+    def waiting(self, analyst: str, as_of: float | None = None) -> list[Ticket]:
+        """An analyst's questions that are handed in and not answered, now or a moment ago, in order."""
+        return self._tickets.waiting(analyst, as_of)
 
     def find(self, analyst: str, key: str) -> Ticket | None:
         """An analyst's question with a key, if there is one."""
@@ -171,14 +184,6 @@ class Broker:
         if self._follower is None:
             raise RequestError("The certificate is switched off.", hint="Open the broker with it.")
         return self._follower.wait() if up_to_date else self._follower.report()
-
-    @property
-    def busy(self) -> bool:
-        """Whether a quote would have to wait for the mechanism just now."""
-        free = self._worker.thinking.acquire(blocking=False)
-        if free:
-            self._worker.thinking.release()
-        return not free
 
     # What curators do
 
@@ -258,11 +263,11 @@ class Broker:
         before = state.stream[self._followed :]
         # Compiled already, which is more work than all that the certificate does with them.
         now = [each.entry for each in served if state.served(each)]
+        self._followed = len(state.stream)
         if self._follower is None:
             return
         for happened in (*before, *now):
             self._follower.record(happened)
-        self._followed = len(state.stream)
 
     def _compile(self, sql: str) -> Statement:
         return compile_sql(sql, self.config.domain, table=self.config.name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -10,6 +12,7 @@ from sharewell import wire
 from sharewell.config.config import Config
 from sharewell.errors import (
     NotFound,
+    OverBudget,
     Paused,
     QueryTooComplex,
     RequestError,
@@ -36,7 +39,7 @@ LIGHT = 100
 #: How many entries a page has at the most.
 LONGEST_PAGE = 1_000
 #: How long to wait for whoever still writes to the ledger, in seconds, where one is willing to.
-PATIENCE = 30.0
+PATIENCE = 5.0
 
 
 class Desk:
@@ -97,6 +100,12 @@ class Desk:
         self._refuse_large(sql)
         return quote_table(self.broker.quote(analyst, sql))
 
+    def quote_at_once(self, analyst: str, sql: str) -> wire.Quote | None:
+        """The same, or None where it would have to wait for the mechanism."""
+        self._refuse_large(sql)
+        found = self.broker.quote_at_once(analyst, sql)
+        return None if found is None else quote_table(found)
+
     def is_light(self, sql: str) -> bool:
         """Whether a question is sure to take little work: its words were compiled before, to little."""
         statement = compiled_before(sql, self.config.domain, table=self.name)
@@ -142,8 +151,8 @@ class Desk:
         _check_page(after, limit)
         found = self.broker.tickets(analyst)
         start = bisect_right(found, after, key=_number)
-        page = found[start : start + limit]
-        more = start + limit < len(found)
+        page = self._not_too_large(found[start : start + limit])
+        more = start + len(page) < len(found)
         return wire.Questions(
             tickets=tuple(self.shown(ticket) for ticket in page),
             next=page[-1].number if more else None,
@@ -171,6 +180,7 @@ class Desk:
         return wire.Analysts(
             analysts=tuple(self._budget(status) for status in everybody),
             unallocated=str(self.broker.unallocated),
+            unallocated_part=str(self.broker.unallocated / self.config.budget.total),
         )
 
     def join(self, newcomer: wire.Newcomer) -> str:
@@ -181,6 +191,13 @@ class Desk:
                 f"{name} is a curator here.", hint="Whoever is both needs two names: choose another."
             )
         part = amount(newcomer.share, f"The share of {name}")
+        # Before it has to wait for its turn; whoever comes in between is refused by the kernel.
+        spare = self.broker.unallocated / self.config.budget.total
+        if part > spare:
+            raise OverBudget(
+                f"{name} would have {part} of the budget, and {spare} of it is nobody's.",
+                hint=f"Give {spare} at the most." if spare else "Nobody more can join.",
+            )
         self.broker.join(name, part * self.config.budget.total)
         return self.access.issue(name, "analyst")
 
@@ -244,10 +261,23 @@ class Desk:
                 hint="Group by fewer columns, or ask for it in parts.",
             )
 
+    def _not_too_large(self, tickets: Sequence[Ticket]) -> Sequence[Ticket]:
+        """As many tickets as have together no more numbers than one question may have; one at least."""
+        numbers = 0
+        for at, ticket in enumerate(tickets):
+            outcome = ticket.outcome() if ticket.done else None
+            numbers += 0 if outcome is None or isinstance(outcome, Exception) else len(outcome.answers)
+            if at and numbers > self.config.service.most_numbers:
+                return tickets[:at]
+        return tickets
+
     def _refuse_too_many(self, analyst: str, key: str | None) -> None:
         """Refuse somebody who has enough waiting, unless they ask again for what they have asked."""
-        most = self.config.service.most_waiting
-        if len(self.broker.waiting(analyst)) < most:
+        service = self.config.service
+        most = service.most_waiting
+        # As it was in the last release slot: when a question was done is not to be found out this way.
+        as_of = time.monotonic() // service.release_every * service.release_every
+        if len(self.broker.waiting(analyst, as_of)) < most:
             return
         if key is None or self.broker.find(analyst, key) is None:
             raise TooMany(
@@ -274,6 +304,7 @@ class Desk:
         return wire.Budget(
             analyst=status.analyst,
             currency=self.config.budget.currency,
+            part=str(status.share / self.config.budget.total),
             share=str(status.share),
             spent=str(status.spent),
             left=str(status.left),

@@ -36,15 +36,19 @@ def quote(mechanism: Mechanism, statement: Statement, analyst: str) -> Quote:
     cost = Fraction(0)
     paid: list[float | None] = []
     free: list[float | None] = []
-    payable, for_nothing = True, True
+    payable, for_nothing, short = True, True, False
     for block in statement.blocks:
         found = mechanism.preview(block, analyst)
-        best = found.paid if found.paid and cost + found.paid.cost <= means else found.free
+        affordable = found.paid is not None and cost + found.paid.cost <= means
+        best = found.paid if affordable else found.free
+        short |= not affordable
         cost += best.cost if best else 0
         payable &= best is not None
         for_nothing &= found.free is not None
         paid += best.standard_errors if best else _unknown(block)
         free += found.free.standard_errors if found.free else _unknown(block)
+    # Where nothing can be bought that would have to be, paying is no way at all.
+    payable &= not short or cost > 0
     return Quote(
         statement,
         cost if payable else Fraction(0),

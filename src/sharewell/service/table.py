@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from sharewell import wire
@@ -53,9 +52,8 @@ def quote_table(quote: Quote) -> wire.Quote:
     )
 
 
-@lru_cache(maxsize=4096)
 def columns(statement: Statement) -> tuple[wire.Column, ...]:
-    """The columns of a statement's result; the same statements are asked for again and again."""
+    """The columns of a statement's result."""
     return tuple(
         [
             wire.Column(

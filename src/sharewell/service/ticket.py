@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from sharewell.errors import KeyReused, RequestError, SharewellError
@@ -15,6 +16,10 @@ from sharewell.sharing.schedulers.base import Ticket as Place
 
 #: Held while a ticket is settled or somebody begins to wait; a lock for each would be one too many.
 _SETTLING = Lock()
+
+
+#: For so many seconds it is known which questions waited.
+MINUTE = 60.0
 
 
 class Ticket:
@@ -46,10 +51,12 @@ class Ticket:
         # Of questions that ended before a restart, most are never looked at again.
         self._ended = ended
         self._outcome: Result | Exception | None = None
-        # Most tickets are looked at when they are done; only those who wait need a gate to wait at.
-        self._until_ready: _Gate | None = None
-        self._until_done: _Gate | None = None
+        # Most tickets are looked at when they are done; only those who wait need an event to wait for.
+        self._until_ready: Event | None = None
+        self._until_done: Event | None = None
         self._followers: list[Ticket] = []
+        #: When it was answered or refused, on the monotonic clock.
+        self.ended_at = -math.inf
 
     @classmethod
     def restored(
@@ -65,9 +72,9 @@ class Ticket:
         ticket.ready = True
         return ticket
 
-    @cached_property
+    @property
     def statement(self) -> Statement:
-        """What is asked."""
+        """What is asked; compiled statements are kept elsewhere, and only so many of them."""
         return self._compile(self.sql)
 
     @property
@@ -97,6 +104,8 @@ class Ticket:
         with _SETTLING:
             if not other.done:
                 other._followers.append(self)
+                if other.ready:
+                    self._tell()
                 return
         self._settle(other.outcome())
 
@@ -114,7 +123,7 @@ class Ticket:
 
     def outcome(self, timeout: float | None = None) -> Result | Exception:
         """Wait for the answer or the refusal; raises TimeoutError."""
-        if not self.done and not self._done_gate().passed(timeout):
+        if not self.done and not self._done_event().wait(timeout):
             raise TimeoutError("The question is not answered yet.")
         if self._outcome is None and self._ended is not None:
             self._outcome = self._made(self._ended)
@@ -130,26 +139,27 @@ class Ticket:
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Wait until the question is answered or refused, or is stored and waits its turn."""
         with _SETTLING:
-            gate = self._until_ready = self._until_ready or _Gate()
+            event = self._until_ready = self._until_ready or Event()
             if self.ready:
-                gate.open()
-        return gate.passed(timeout)
+                event.set()
+        return event.wait(timeout)
 
-    def _done_gate(self) -> _Gate:
+    def _done_event(self) -> Event:
         with _SETTLING:
-            gate = self._until_done = self._until_done or _Gate()
+            event = self._until_done = self._until_done or Event()
             if self.done:
-                gate.open()
-        return gate
+                event.set()
+        return event
 
     def _settle(self, outcome: Result | Exception) -> None:
         with _SETTLING:
             if self.done:
                 return
             self._outcome = outcome
+            self.ended_at = time.monotonic()
             followers, self._followers = self._followers, []
             if self._until_done:
-                self._until_done.open()
+                self._until_done.set()
             self._tell()
         for follower in followers:
             follower._settle(outcome)
@@ -157,7 +167,7 @@ class Ticket:
     def _tell(self) -> None:
         self.ready = True
         if self._until_ready:
-            self._until_ready.open()
+            self._until_ready.set()
 
     def _made(self, ended: Answered | Refused) -> Result | Exception:
         if isinstance(ended, Refused):
@@ -167,26 +177,6 @@ class Ticket:
             return Result(ended.asked, self.analyst, self.statement, answers)
         except SharewellError as error:
             return error
-
-
-class _Gate:
-    """Closed until it is opened; a bare lock, since an Event is three of them."""
-
-    def __init__(self) -> None:
-        self._closed = Lock()
-        self._closed.acquire()
-
-    def open(self) -> None:
-        """Let everybody through; to be called by one at a time."""
-        if self._closed.locked():
-            self._closed.release()
-
-    def passed(self, timeout: float | None) -> bool:
-        """Wait until it is open, and leave it so."""
-        if not self._closed.acquire(timeout=-1 if timeout is None else max(timeout, 0)):
-            return False
-        self._closed.release()
-        return True
 
 
 def refusal(code: str, message: str) -> RequestError:
@@ -235,12 +225,13 @@ class Tickets:
         """How many questions of an analyst are stored."""
         return len(self._of.get(analyst, ()))
 
-    def waiting(self, analyst: str) -> list[Ticket]:
-        """Those that are handed in and not done, in order."""
+    def waiting(self, analyst: str, as_of: float | None = None) -> list[Ticket]:
+        """Those that are handed in and not done, in order: now, or a moment of this minute ago."""
+        now = time.monotonic()
         with self._lock:
-            still = [ticket for ticket in self._open.get(analyst, ()) if not ticket.done]
+            still = [t for t in self._open.get(analyst, ()) if not t.done or t.ended_at > now - MINUTE]
             self._open[analyst] = still
-            return list(still)
+        return [t for t in still if not t.done or (as_of is not None and t.ended_at > as_of)]
 
     def keep(self, stored: Sequence[Ticket]) -> None:
         """Take note that tickets are stored for good."""

@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 
 from sharewell.collector import stay_calm
@@ -20,12 +20,14 @@ from sharewell.errors import SharingError
 from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.collective import Collective, Rehearsal
 from sharewell.sharing.promises import promises
-from sharewell.sharing.report import Report
+from sharewell.sharing.report import Report, Standing
 from sharewell.sharing.scheduler import InOrder, Scheduler
 from sharewell.sharing.stream import Entry
 
 #: How many entries go over in one message at the most, so that a question about them need not wait.
 BATCH = 256
+#: How long somebody waits for a report by default, in seconds, before they are given the last.
+PATIENCE = 0.5
 #: How long to collect entries for a message: many small ones would disturb those who are answering.
 GATHER = 0.05
 
@@ -49,8 +51,18 @@ class Follower:
         scheduler: Scheduler[Any] | None = None,
         read: Callable[[Any], Entry] | None = None,
     ) -> None:
-        self._scheduler = InOrder.name if scheduler is None else scheduler.name
-        self._promises = promises(Rehearsal(collective).mechanism, scheduler)
+        mechanism = Rehearsal(collective).mechanism
+        #: What the other process said last; before that, that nothing has happened.
+        self._last: Report | SharingError = Report(
+            mechanism.name,
+            InOrder.name if scheduler is None else scheduler.name,
+            error_threshold,
+            promises(mechanism, scheduler),
+            tuple(_nothing_yet(collective.shares) if mechanism.errors_are_public else ()),
+            0,
+        )
+        self._begun = self._last
+        self._asked: Event | None = None
         context = get_context("spawn")
         self._line, theirs = context.Pipe()
         self._process = context.Process(
@@ -75,20 +87,35 @@ class Follower:
             self._recorded += 1
             self._queue.put(happened)
 
-    def report(self) -> Report:
-        """What the certificate says now; `entries` tells how far it has come."""
+    def report(self, patience: float = PATIENCE) -> Report:
+        """What the certificate says now, or said last if it is at work for longer than one waits.
+
+        `entries` tells how far it has come.
+        """
+        self._ask().wait(patience)
+        if isinstance(self._last, SharingError):
+            raise self._last
+        return replace(self._last, scheduler=self._begun.scheduler, promises=self._begun.promises)
+
+    def _ask(self) -> Event:
+        """Ask for a report, unless somebody has just done so; set when it has come."""
+        with self._recording:
+            if self._asked is None or self._asked.is_set():
+                self._asked = Event()
+                Thread(target=self._fetch, args=(self._asked,), daemon=True).start()
+            return self._asked
+
+    def _fetch(self, come: Event) -> None:
         with self._sending:
             try:
                 self._line.send(None)
-                found: Report | SharingError = self._line.recv()
+                self._last = self._line.recv()
             except (EOFError, OSError):
-                raise SharingError(
+                self._last = SharingError(
                     "The certificate's process has ended.",
                     hint="Open the collective again to restart it.",
-                ) from None
-        if isinstance(found, SharingError):
-            raise found
-        return replace(found, scheduler=self._scheduler, promises=self._promises)
+                )
+        come.set()
 
     @property
     def behind(self) -> int:
@@ -99,7 +126,7 @@ class Follower:
         """The report that covers everything recorded so far, when it is there."""
         end = time.monotonic() + timeout
         goal = self._recorded
-        while (report := self.report()).entries < goal:
+        while (report := self.report(timeout)).entries < goal:
             if time.monotonic() > end:
                 raise SharingError(f"The certificate is still {goal - report.entries} entries behind.")
             time.sleep(0.01)
@@ -130,6 +157,14 @@ class Follower:
             ended = batch[-1] is None
             with self._sending, suppress(OSError):
                 self._line.send([happened for happened in batch if happened is not None])
+
+
+def _nothing_yet(analysts: Iterable[str]) -> Iterator[Standing]:
+    """How everybody stands before the first question."""
+    everybody = tuple(analysts)
+    for analyst in everybody:
+        without = {other: 0.0 for other in everybody if other != analyst}
+        yield Standing(analyst, 0, 0.0, 0.0, without, 0)
 
 
 @contextmanager

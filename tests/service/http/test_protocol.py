@@ -13,9 +13,9 @@ from tests.service.http.servers import comes_true, running, write_dataset
 class Hasty(CarefulProtocol):
     """With limits that a test need not wait long for."""
 
-    head_seconds = 0.3
-    body_seconds = 0.4
-    stuck_seconds = 0.3
+    head_seconds = 1.0
+    body_seconds = 1.0
+    stuck_seconds = 0.5
     most_connections = 8
 
 
@@ -73,7 +73,7 @@ def test_a_head_that_does_not_end_is_408(connect):
 
 def test_a_head_that_trickles_gets_no_more_time(connect):
     connection = connect()
-    connection.settimeout(0.02)
+    connection.settimeout(0.05)
     raw = b""
     try:
         for letter in GET * 10_000:

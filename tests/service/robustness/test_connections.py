@@ -17,9 +17,9 @@ ASK = "/v1/datasets/people/ask"
 
 
 class Hasty(CarefulProtocol):
-    head_seconds = 0.3
-    body_seconds = 0.3
-    stuck_seconds = 0.3
+    head_seconds = 1.0
+    body_seconds = 1.0
+    stuck_seconds = 0.5
 
 
 @pytest.fixture(scope="module")

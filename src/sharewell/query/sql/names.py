@@ -130,7 +130,7 @@ class Scope:
         found = self.find(identifier)
         if found is None:
             names = [name for a in self.domain.attributes for name in (a.name, *a.bins_by_name)]
-            hint = suggestion(identifier.name, names, "The columns are")
+            hint = suggestion(identifier.name, names, "The columns are", show=as_written)
             if any(
                 identifier.name in a.labels for a in self.domain.attributes if isinstance(a, Category)
             ):
@@ -177,6 +177,11 @@ def names_match(identifier: exp.Identifier, name: str) -> bool:
     """Whether an identifier means a name: exactly where it is quoted, else whatever its case."""
     written: str = identifier.name
     return written == name if identifier.quoted else written.casefold() == name.casefold()
+
+
+def as_written(name: str) -> str:
+    """A name as it must be written in SQL."""
+    return name if name.isidentifier() else f'"{name}"'
 
 
 def suggestion(

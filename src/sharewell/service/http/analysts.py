@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from sharewell import wire
 from sharewell.service.http.call import Call
 from sharewell.service.http.operations import DATASET, Operation
@@ -28,7 +26,7 @@ async def me(call: Call) -> Reply:
     """Say how the analyst stands: share, spent, left, asked, waiting."""
     window, holder = call.visitor("analyst")
     await window.slots.next()
-    return said(await window.looks.run(window.desk.budget, holder.name))
+    return said(window.desk.budget(holder.name))
 
 
 async def questions(call: Call) -> Reply:
@@ -36,7 +34,8 @@ async def questions(call: Call) -> Reply:
     window, holder = call.visitor("analyst")
     after, limit = AFTER.of(call), LIMIT.of(call)
     await window.slots.next()
-    return said(await asyncio.to_thread(window.desk.questions, holder.name, after, limit))
+    desk = window.desk
+    return await window.in_thread(holder, lambda: said(desk.questions(holder.name, after, limit)))
 
 
 async def done(call: Call) -> Reply:
@@ -45,7 +44,7 @@ async def done(call: Call) -> Reply:
     Whoever asks again is back.
     """
     window, holder = call.visitor("analyst")
-    await asyncio.to_thread(window.desk.done, holder.name)
+    await window.in_thread(holder, window.desk.done, holder.name)
     await window.slots.next()
     return NOTHING
 
@@ -55,7 +54,7 @@ async def certificate(call: Call) -> Reply:
     window, holder = call.visitor()
     whose = holder.name if holder.role == "analyst" else None
     await window.slots.next()
-    return said(await asyncio.to_thread(window.desk.certificate, whose))
+    return said(await window.in_thread(holder, window.desk.certificate, whose))
 
 
 OPERATIONS = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from sharewell import wire
 from sharewell.errors import SharewellError
 from sharewell.service.http.call import Call
@@ -29,9 +27,9 @@ async def ask(call: Call) -> Reply:
             await window.slots.ready(ticket)
             shown = desk.shown(ticket)
         else:
-            ticket = await asyncio.to_thread(desk.submit, holder.name, question)
+            ticket = await window.in_thread(holder, desk.submit, holder.name, question)
             await window.slots.ready(ticket)
-            shown = await asyncio.to_thread(desk.shown, ticket)
+            shown = await window.in_thread(holder, desk.shown, ticket)
     except SharewellError:
         metrics.asked(desk.name, "refused")
         raise
@@ -55,10 +53,14 @@ async def quote(call: Call) -> Reply:
     window, holder = call.visitor("analyst")
     question = await call.read(wire.Question)
     await window.slots.next()
-    desk = window.desk
-    if desk.is_light(question.sql) and not desk.broker.busy:
-        return said(await window.quotes.run(desk.quote, holder.name, question.sql))
-    return said(await asyncio.to_thread(desk.quote, holder.name, question.sql))
+    desk, quotes = window.desk, window.quotes
+    if desk.is_light(question.sql) and quotes.are_quick:
+        found = quotes.timed(desk.quote_at_once, holder.name, question.sql)
+        if found is not None:
+            return said(found)
+    found = await window.in_thread(holder, quotes.timed, desk.quote, holder.name, question.sql)
+    await window.slots.next()
+    return said(found)
 
 
 OPERATIONS = (

@@ -143,17 +143,16 @@ class Call(Request):
             raise unreadable(error) from None
 
     async def _whole_body(self) -> bytes:
-        body, more = b"", True
+        body, more = bytearray(), True
         while more:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise Gone
-            part = message.get("body", b"")
-            body = body + part if body else part
+            body += message.get("body", b"")
             if len(body) > MOST_BYTES:
                 raise _too_large()
             more = message.get("more_body", False)
-        return body
+        return bytes(body)
 
     async def until_gone(self) -> None:
         """Wait until the client has closed the connection."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from sharewell import wire
 from sharewell.service.http.call import Call
 from sharewell.service.http.operations import DATASET, Operation
@@ -13,52 +11,52 @@ from sharewell.service.http.replies import NOTHING, Reply, said
 
 async def ledger(call: Call) -> Reply:
     """Read the ledger, page by page, without what is secret in it."""
-    window, _ = call.visitor("curator")
+    window, holder = call.visitor("curator")
     after, limit = AFTER.of(call), LIMIT.of(call)
-    return said(await asyncio.to_thread(window.desk.events, after, limit))
+    return said(await window.in_thread(holder, window.desk.events, after, limit))
 
 
 async def analysts(call: Call) -> Reply:
     """List everybody who may ask, how they stand, and what nobody holds yet."""
-    window, _ = call.visitor("curator")
-    return said(await asyncio.to_thread(window.desk.analysts))
+    window, holder = call.visitor("curator")
+    return said(await window.in_thread(holder, window.desk.analysts))
 
 
 async def join(call: Call) -> Reply:
     """Take in a new analyst, with a part of the budget that nobody holds; the reply has their token."""
-    window, _ = call.visitor("curator")
+    window, holder = call.visitor("curator")
     newcomer = await call.read(wire.Newcomer)
-    token = await asyncio.to_thread(window.desk.join, newcomer)
+    token = await window.in_thread(holder, window.desk.join, newcomer)
     return said(wire.Token(name=newcomer.name, role="analyst", token=token), 201)
 
 
 async def leave(call: Call) -> Reply:
     """Let an analyst go: their token ends, and questions of theirs that wait are refused."""
-    window, _ = call.visitor("curator")
+    window, holder = call.visitor("curator")
     donate = DONATE.of(call)
-    await asyncio.to_thread(window.desk.leave, call.path_params["name"], donate)
+    await window.in_thread(holder, window.desk.leave, call.path_params["name"], donate)
     return NOTHING
 
 
 async def token(call: Call) -> Reply:
     """Give out a new token for an analyst; the former one ends."""
-    window, _ = call.visitor("curator")
+    window, holder = call.visitor("curator")
     name = call.path_params["name"]
-    issued = await asyncio.to_thread(window.desk.token, name)
+    issued = await window.in_thread(holder, window.desk.token, name)
     return said(wire.Token(name=name, role="analyst", token=issued))
 
 
 async def pause(call: Call) -> Reply:
     """Take no more questions until `resume`, also after a restart."""
-    window, _ = call.visitor("curator")
-    await asyncio.to_thread(window.desk.pause)
+    window, holder = call.visitor("curator")
+    await window.in_thread(holder, window.desk.pause)
     return NOTHING
 
 
 async def resume(call: Call) -> Reply:
     """Take questions again."""
-    window, _ = call.visitor("curator")
-    await asyncio.to_thread(window.desk.resume)
+    window, holder = call.visitor("curator")
+    await window.in_thread(holder, window.desk.resume)
     return NOTHING
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 from sharewell.errors import NotFound
@@ -67,8 +68,12 @@ async def docs_file(call: Call) -> Reply:
         return Reply(200, START, SCRIPT, safety=FOR_FILES)
     if name not in FILES:
         raise NotFound("There is no such file.", hint="/docs is the page.")
-    content = files("fastapi_offline").joinpath("static", name).read_bytes()
-    return Reply(200, content, FILES[name], safety=FOR_FILES)
+    return Reply(200, _content(name), FILES[name], safety=FOR_FILES)
+
+
+@cache
+def _content(name: str) -> bytes:
+    return files("fastapi_offline").joinpath("static", name).read_bytes()
 
 
 async def openapi(call: Call) -> Reply:

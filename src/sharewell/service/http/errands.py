@@ -1,11 +1,9 @@
-"""Errands: work for a desk, done at once while it is quick, and in a thread where it is not."""
+"""Errands: whether work of some kind is quick enough to be done on the event loop."""
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -18,26 +16,24 @@ MEMORY = 8
 
 
 class Errands:
-    """Decides where work is done, by how long work of its kind has taken so far.
+    """Knows how long work of its kind has taken so far.
 
-    A thread costs more than most of this work does; but on a large domain, or while the mechanism
-    thinks, one piece of it may take long, and nobody else is to wait for that.
+    A thread costs more than most of this work does; but on a large domain one piece of it may take
+    long, and nobody else is to wait for that.
     """
 
     def __init__(self) -> None:
-        self.usual = 0.0
+        self._usual = 0.0
 
-    async def run(
-        self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
-    ) -> Found:
-        """Do it, here or in a thread."""
-        if self.usual > QUICK:
-            return await asyncio.to_thread(self._timed, partial(work, *given, **named))
-        return self._timed(partial(work, *given, **named))
+    @property
+    def are_quick(self) -> bool:
+        """Whether they usually are."""
+        return self._usual <= QUICK
 
-    def _timed(self, work: Callable[[], Found]) -> Found:
+    def timed(self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found:
+        """Do it, and remember how long it took."""
         begun = time.perf_counter()
         try:
-            return work()
+            return work(*given, **named)
         finally:
-            self.usual += (time.perf_counter() - begun - self.usual) / MEMORY
+            self._usual += (time.perf_counter() - begun - self._usual) / MEMORY

@@ -63,6 +63,8 @@ class Gate:
 
     async def _run(self, call: Call, send: Send) -> None:
         scope = call.scope
+        if not scope["path"].isprintable():
+            raise NotFound("There is nothing at this path.", hint="/docs shows all paths.")
         found, given = self._routes.find(scope["path"])
         operation = found.get(scope["method"])
         if operation is None:

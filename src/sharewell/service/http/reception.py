@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from ipaddress import ip_address
+from typing import ParamSpec, TypeVar
 
 from sharewell.errors import Closed, UnknownToken
 from sharewell.service.access import Holder
@@ -28,15 +31,26 @@ FAILURES_PER_SECOND, FAILURES_AT_ONCE = 1.0, 20.0
 LEDGER_AGAIN_AFTER = 10.0
 
 
+#: How many threads work for all analysts of a dataset and for its curators, and for one of them.
+ANALYSTS_THREADS, CURATORS_THREADS, THREADS_OF_ONE = 8, 2, 2
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
 class Window:
-    """What is kept for one desk: its pace, its release slots, and who watches."""
+    """What is kept for one desk: its pace, its release slots, its threads, and who watches."""
 
     def __init__(self, desk: Desk) -> None:
         rate = desk.config.service.requests_per_second
         self.desk = desk
         self.slots = Slots(desk.config.service.release_every)
         self.quotes = Errands()
-        self.looks = Errands()
+        self._threads = {
+            "analyst": ThreadPoolExecutor(ANALYSTS_THREADS, f"{desk.name}-analysts"),
+            "curator": ThreadPoolExecutor(CURATORS_THREADS, f"{desk.name}-curators"),
+        }
+        self._turns: dict[Holder, asyncio.Semaphore] = {}
         self._pace = Pace(rate, max(1.0, 2 * rate))
         self._watchers: Counter[Holder] = Counter()
         #: When the ledger last failed, on the monotonic clock; None once it has worked again.
@@ -57,6 +71,15 @@ class Window:
         wait = self._pace.take(f"{holder.role} {holder.name}")
         if wait:
             raise too_fast(wait, "Requests come faster than this dataset takes them from one token.")
+
+    async def in_thread(
+        self, holder: Holder, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
+    ) -> Found:
+        """Have somebody's work done beside the loop; nobody may keep all threads busy alone."""
+        turn = self._turns.setdefault(holder, asyncio.Semaphore(THREADS_OF_ONE))
+        loop = asyncio.get_running_loop()
+        async with turn:
+            return await loop.run_in_executor(self._threads[holder.role], partial(work, *given, **named))
 
     @contextmanager
     def watching(self, holder: Holder) -> Iterator[None]:
@@ -156,7 +179,10 @@ def closing() -> Closed:
 
 
 def _count(desks: Collection[Desk]) -> dict[str, int]:
-    return {desk.name: sum(each.waiting for each in desk.analysts().analysts) for desk in desks}
+    return {
+        desk.name: sum(len(desk.broker.waiting(analyst)) for analyst in desk.broker.analysts)
+        for desk in desks
+    }
 
 
 def _network(address: str) -> str:

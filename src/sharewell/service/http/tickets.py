@@ -30,14 +30,14 @@ async def ticket(call: Call) -> Reply:
     """
     window, holder = call.visitor("analyst")
     seconds = WAIT.of(call)
-    found = _own(call, window, holder)
-    # Whether it is answered is told in release slots only, whoever asks how often.
+    # Whether it is there, and answered, is told in release slots only, whoever asks how often.
     await window.slots.next()
+    found = _own(call, window, holder)
     if seconds and not found.done:
         with window.watching(holder):
             if not await _settled(call, window, found, seconds):
                 raise Gone
-    shown = await window.looks.run(window.desk.shown, found)
+    shown = await _shown(window, holder, found)
     if _is_left_open(shown) or (seconds and shown.state == "waiting" and call.reception.closing):
         raise closing()
     return said(shown)
@@ -51,6 +51,7 @@ async def ticket_events(call: Call) -> Stream:
     the service closes. Comments come in between, so that nobody takes the connection for dead.
     """
     window, holder = call.visitor("analyst")
+    await window.slots.next()
     found = _own(call, window, holder)
     with window.watching(holder):
         # Refused here, it is a problem; in the stream, whose status has been sent, it could be none.
@@ -64,7 +65,7 @@ async def _events(call: Call, window: Window, holder: Holder, found: Ticket) -> 
     with window.watching(holder):
         await window.slots.next()
         while True:
-            shown = await window.looks.run(window.desk.shown, found)
+            shown = await _shown(window, holder, found)
             if _is_left_open(shown) or (call.reception.closing and shown.state == "waiting"):
                 yield _event("closed", show_problem(closing()))
                 return
@@ -80,6 +81,13 @@ async def _events(call: Call, window: Window, holder: Holder, found: Ticket) -> 
             if not await _settled(call, window, found, LOOK_EVERY):
                 return
             silent += LOOK_EVERY
+
+
+async def _shown(window: Window, holder: Holder, found: Ticket) -> wire.Ticket:
+    """A ticket as it stands; where that is much work, beside the loop."""
+    if window.desk.is_light(found.sql):
+        return window.desk.shown(found)
+    return await window.in_thread(holder, window.desk.shown, found)
 
 
 async def _settled(call: Call, window: Window, found: Ticket, seconds: float) -> bool:
