@@ -584,3 +584,22 @@ def test_a_crowd_never_has_more_waiting_than_may(stalled):
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(20))) == 3
     assert stalled.budget("ben").waiting == 3
+
+
+def test_who_would_get_more_than_there_is_is_told_how_much_there_is(desk):
+    with pytest.raises(OverBudget, match=r"zoe would have 3/5 of the budget, and 1/4 of it is nobody's"):
+        desk.join(wire.Newcomer(name="zoe", share="3/5"))
+    assert desk.analysts().unallocated_part == "1/4"
+
+
+def test_a_page_has_no_more_numbers_than_a_question_may_have(tmp_path):
+    with open_desk(tmp_path, service="most_numbers = 20") as desk:
+        for low in range(3):
+            ask(desk, "ann", f"SELECT age, COUNT(*) FROM people WHERE age >= {low} GROUP BY age")
+        first = desk.questions("ann")
+        assert len(first.tickets) == 1
+        second = desk.questions("ann", after=first.next or 0)
+        assert [len(second.tickets), len(desk.questions("ann", after=second.next or 0).tickets)] == [
+            1,
+            1,
+        ]
