@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import DataVector
+from sharewell.collector import stay_calm
 from sharewell.config import Config, parse_config
 from sharewell.privacy.ledger import Answered, Asked, Charged, Event, Released
 from sharewell.query.sql import compile_sql
@@ -58,6 +59,7 @@ query_budget = "1/10000"
 
 
 def run() -> list[Ratio]:
+    stay_calm()  # As the server does.
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = PostgresServer(on_disk=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -112,7 +112,7 @@ class Broker:
 
     def submit(self, analyst: str, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
         """Hand in a question; with a key that was used before, the ticket of that time."""
-        key = uuid.uuid4().hex if key is None else key
+        key = secrets.token_hex(16) if key is None else key
         _refuse_bad_texts(key, sql)
         ticket = self._tickets.find(analyst, key)
         if ticket is None:
@@ -261,13 +261,15 @@ class Broker:
     def _follow(self, state: State, served: Sequence[Served]) -> None:
         """Tell the certificate what has happened since it was last told."""
         before = state.stream[self._followed :]
-        # Compiled already, which is more work than all that the certificate does with them.
-        now = [each.entry for each in served if state.served(each)]
+        now = [each for each in served if state.served(each)]
         self._followed = len(state.stream)
         if self._follower is None:
             return
-        for happened in (*before, *now):
+        for happened in before:
             self._follower.record(happened)
+        for each in now:
+            # Compiled already, which is more work than all that the certificate does with it.
+            self._follower.record(each.entry)
 
     def _compile(self, sql: str) -> Statement:
         return compile_sql(sql, self.config.domain, table=self.config.name)

@@ -226,12 +226,12 @@ class Tickets:
         return len(self._of.get(analyst, ()))
 
     def waiting(self, analyst: str, as_of: float | None = None) -> list[Ticket]:
-        """Those that are handed in and not done, in order: now, or a moment of this minute ago."""
-        now = time.monotonic()
+        """Those that are handed in and not done, in order: now, or at a moment that never goes back."""
+        forgotten = time.monotonic() - MINUTE if as_of is None else as_of
         with self._lock:
-            still = [t for t in self._open.get(analyst, ()) if not t.done or t.ended_at > now - MINUTE]
-            self._open[analyst] = still
-        return [t for t in still if not t.done or (as_of is not None and t.ended_at > as_of)]
+            kept = [t for t in self._open.get(analyst, ()) if not t.done or t.ended_at > forgotten]
+            self._open[analyst] = kept
+        return kept if as_of is not None else [ticket for ticket in kept if not ticket.done]
 
     def keep(self, stored: Sequence[Ticket]) -> None:
         """Take note that tickets are stored for good."""

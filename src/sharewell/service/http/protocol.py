@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -46,6 +47,8 @@ class CarefulProtocol(HttpToolsProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._served = self.app
+        #: Until when what is waited for must have come, and the timer that looks after it.
+        self._until = math.inf
         self._late: asyncio.TimerHandle | None = None
         self._stuck: asyncio.TimerHandle | None = None
         self._in_head = True
@@ -67,6 +70,8 @@ class CarefulProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing more."""
         self._wait_no_more()
+        if self._late is not None:
+            self._late.cancel()
         self._unstick()
         self._leave()
         super().connection_lost(exc)
@@ -109,13 +114,26 @@ class CarefulProtocol(HttpToolsProtocol):
             self._running.message_event.set()
 
     def _wait_at_most(self, seconds: float) -> None:
-        self._wait_no_more()
-        self._late = self.loop.call_later(seconds, self._is_late, seconds)
+        # A timer for each part of each request would cost more than all else that is done here: one for
+        # the connection looks, when it goes off, for how long there is still to wait.
+        self._until = self.loop.time() + seconds
+        if self._late is None or self._late.when() > self._until:
+            if self._late is not None:
+                self._late.cancel()
+            self._late = self.loop.call_later(seconds, self._look, seconds)
 
     def _wait_no_more(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+        self._until = math.inf
+
+    def _look(self, seconds: float) -> None:
+        self._late = None
+        left = self._until - self.loop.time()
+        if math.isinf(left):
+            return
+        if left > 0:
+            self._late = self.loop.call_later(left, self._look, seconds)
+        else:
+            self._is_late(seconds)
 
     def _is_late(self, seconds: float) -> None:
         """End a connection whose request does not come; unless it is us who do not read."""
