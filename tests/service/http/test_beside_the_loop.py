@@ -42,7 +42,12 @@ def test_whoever_keeps_threads_busy_keeps_their_own(server, monkeypatch):
 def test_that_there_is_no_ticket_is_told_in_a_slot_too(server, monkeypatch, path):
     waited = []
     wait = Slots._wait
-    monkeypatch.setattr(Slots, "_wait", lambda self, *given: waited.append(given) or wait(self, *given))
+
+    def noted(self, *given):
+        waited.append(given)
+        return wait(self, *given)
+
+    monkeypatch.setattr(Slots, "_wait", noted)
     problem(server.analyst("ann").get(path), 404, "request.not-found")
     assert waited
 
