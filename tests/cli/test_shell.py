@@ -13,7 +13,9 @@ from sharewell.cli.words import clean, in_shell_words, one_line
 from tests.cli.commands import COUNT, InProcess, found, said
 from tests.service.http.servers import comes_true
 
-RUN = [sys.executable, "-c", "from sharewell.cli import main; main()"]
+#: Where tests run in the background, their processes would be deaf to Ctrl-C; at a shell none is.
+HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+RUN = [sys.executable, "-c", f"{HEARS}; from sharewell.cli import main; main()"]
 
 
 def shell(*words: str, **options):

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import Any, Literal
 
 from sharewell import wire
@@ -59,6 +60,8 @@ class Desk:
         self.access = access
         self._price = price_of(config)
         self._dataset = show_dataset(config)
+        #: Held from when it is counted what waits until one more does.
+        self._counting = Lock()
 
     @classmethod
     def open(cls, config: Config, *, wait: bool = False) -> Desk:
@@ -115,8 +118,9 @@ class Desk:
         """Hand in a question; with a key that was used before, the ticket of that time."""
         self._refuse_when_paused()
         self._refuse_large(question.sql)
-        self._refuse_too_many(analyst, question.key)
-        return self.broker.submit(analyst, question.sql, pay=question.pay, key=question.key)
+        with self._counting:
+            self._refuse_too_many(analyst, question.key)
+            return self.broker.submit(analyst, question.sql, pay=question.pay, key=question.key)
 
     def ticket(self, analyst: str, number: int) -> Ticket:
         """One of an analyst's questions, by its number."""
