@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def stay_calm() -> None:
@@ -12,3 +14,15 @@ def stay_calm() -> None:
     up to a fifth of the time.
     """
     gc.set_threshold(50_000, 20, 100)
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Collect nothing meanwhile: of a long ledger come a million objects at once, and they all stay."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from sharewell.errors import SharewellError
+
 
 class Message(BaseModel):
     """The base of all messages: frozen; what a newer server adds is ignored."""
@@ -61,6 +63,18 @@ class Problem(Message):
     hint: str = ""
     where: Place | None = None
     request_id: str | None = None
+
+    @classmethod
+    def of(cls, error: SharewellError) -> Problem:
+        """An error of ours in the words of the wire."""
+        at = error.where
+        return cls(
+            code=error.code,
+            message=error.message,
+            hint=error.hint,
+            where=Place(line=at.line, column=at.column, text=at.text) if at else None,
+            request_id=error.request_id,
+        )
 
 
 class Column(Message):

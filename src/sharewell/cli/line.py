@@ -18,7 +18,7 @@ from sharewell.client.core import Core
 from sharewell.client.local import AtDesk
 from sharewell.client.retry import Patience, Talk
 from sharewell.client.session import Session, Transport
-from sharewell.errors import RequestError, SharewellError, StillWaiting
+from sharewell.errors import RequestError, StillWaiting
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -94,18 +94,6 @@ class Line:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
-
-
-def problem(error: SharewellError) -> wire.Problem:
-    """A refusal as the wire has it."""
-    at = error.where
-    return wire.Problem(
-        code=error.code,
-        message=error.message,
-        hint=error.hint,
-        where=wire.Place(line=at.line, column=at.column, text=at.text) if at else None,
-        request_id=getattr(error, "request_id", None),
-    )
 
 
 def print_json(message: BaseModel) -> None:

@@ -188,9 +188,10 @@ def linked(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _print_problem(error: SharewellError) -> None:
-    from sharewell.cli.line import print_json, problem
+    from sharewell import wire
+    from sharewell.cli.line import print_json
 
-    print_json(problem(error))
+    print_json(wire.Problem.of(error))
 
 
 def _configured(path: str, certificate: bool) -> Config:

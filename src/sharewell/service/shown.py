@@ -149,10 +149,7 @@ def show_problem(error: Exception) -> wire.Problem:
     """Why something was refused; of what is no error of ours, nothing but that it was."""
     if not isinstance(error, SharewellError):
         return wire.Problem(code=SharewellError.code, message="The question could not be answered.")
-    where = None
-    if error.where is not None:
-        where = wire.Place(line=error.where.line, column=error.where.column, text=error.where.text)
-    return wire.Problem(code=error.code, message=error.message, hint=error.hint, where=where)
+    return wire.Problem.of(error)
 
 
 def _finite(number: float) -> float | None:

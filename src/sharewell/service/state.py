@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from sharewell.collector import without_collections
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import ConfigError, OverBudget
@@ -49,7 +48,7 @@ class State:
 
         Analysts who wait keep the tickets that they hold.
         """
-        with _without_collections():
+        with without_collections():
             return cls._open(config, _Remembering(ledger), data, noise, tickets)
 
     @classmethod
@@ -184,18 +183,6 @@ def _refuse_other_terms(before: Configured, config: Config) -> None:
                 f"{new.get(key)!r} now.",
                 hint="Set it back, or begin a new ledger: the old one has made promises with it.",
             )
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """A long ledger is a million objects that stay: looking among them for garbage takes longest."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Remembering:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from sharewell.collector import without_collections
 from sharewell.service.ledger.chain import Head
 from sharewell.service.ledger.verify import verify_chain
 from sharewell.service.verify.accounts import check_accounts
@@ -97,7 +96,7 @@ def verify(
     chain = Check("chain")
     for finding in verify_chain(where, name=name, expected_head=expected_head):
         chain.fault(finding.what, finding.message, finding.event)
-    with _settled():
+    with without_collections():
         record = Record.of(where, name)
         chain.count("events", len(record))
         watch("accounts", 0)
@@ -110,18 +109,6 @@ def verify(
             again = recompute_certificate(record, lambda at: watch("certificate", at))
     checks = (chain, accounts, questions, answers, again.check)
     return Verification(len(record), record.head, checks, again.report)
-
-
-@contextmanager
-def _settled() -> Iterator[None]:
-    """A long ledger is a million objects that stay: looking among them for garbage takes longest."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class Watch:
