@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import logging
+import math
 import os
 import re
 import secrets
@@ -75,13 +76,15 @@ class Access:
     A token is shown when it is issued and kept nowhere: the file has its id and a SHA-256 hash of its
     secret. The secret is 256 random bits, so a hash that is slow on purpose would add nothing.
 
-    Several processes may change the file, one at a time, and all of them see it: every look at it
-    begins with one cheap question to the operating system. Where the file is lost or damaged, those who
+    Several processes may change the file, one at a time, and all of them see it: what was read is taken
+    for true for `fresh_for` seconds, and then the operating system is asked whether it has changed. Where the file is lost or damaged, those who
     were known before go on, nobody new is let in and nothing can be changed; `trouble` says so.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, fresh_for: float = 0.0) -> None:
         self.path = Path(path).resolve()
+        self._fresh_for = fresh_for
+        self._fresh_until = -math.inf
         self._where = str(self.path)
         self._changing = Lock()
         self._reading = Lock()
@@ -157,9 +160,12 @@ class Access:
 
     def _current(self) -> _Contents:
         """What the file says by now."""
-        if self._trouble is not None or self._mark() != self._seen:
-            with self._reading:
-                self._take_up()
+        now = time.monotonic()
+        if now >= self._fresh_until:
+            if self._trouble is not None or self._mark() != self._seen:
+                with self._reading:
+                    self._take_up()
+            self._fresh_until = now + self._fresh_for
         return self._contents
 
     def _take_up(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +22,7 @@ from sharewell.service.result import Result
 from sharewell.service.served import Served, refuse_withdrawn
 from sharewell.service.state import State
 from sharewell.service.ticket import Ticket, Tickets, key_reused
+from sharewell.service.unguessable import unguessable
 from sharewell.service.worker import Worker
 from sharewell.sharing.follower import Follower
 from sharewell.sharing.report import Report
@@ -112,7 +112,7 @@ class Broker:
 
     def submit(self, analyst: str, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
         """Hand in a question; with a key that was used before, the ticket of that time."""
-        key = secrets.token_hex(16) if key is None else key
+        key = unguessable() if key is None else key
         _refuse_bad_texts(key, sql)
         ticket = self._tickets.find(analyst, key)
         if ticket is None:

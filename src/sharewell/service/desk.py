@@ -39,6 +39,8 @@ from sharewell.service.ticket import Ticket
 LIGHT = 100
 #: How many entries a page has at the most.
 LONGEST_PAGE = 1_000
+#: How long it may take until a token or a pause is seen that another process has changed, in seconds.
+SEEN_AFTER = 0.05
 #: How long to wait for whoever still writes to the ledger, in seconds, where one is willing to.
 PATIENCE = 5.0
 
@@ -67,7 +69,7 @@ class Desk:
     def open(cls, config: Config, *, wait: bool = False) -> Desk:
         """Open ledger, data and tokens as configured; with `wait`, once the last writer has gone."""
         service = config.service
-        access = Access(service.access)
+        access = Access(service.access, fresh_for=SEEN_AFTER)
         ledger = open_ledger(service.ledger, name=config.name, wait=PATIENCE if wait else 0.0)
         try:
             broker = Broker(config, ledger, certificate=service.certificate, tick=service.tick)

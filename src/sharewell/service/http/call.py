@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +13,7 @@ from sharewell.errors import AccessError, NotFound
 from sharewell.service.access import Holder, Role
 from sharewell.service.http.problems import Refused, unreadable
 from sharewell.service.http.reception import Reception, Window
+from sharewell.service.unguessable import unguessable
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -67,7 +67,7 @@ class Call(Request):
             elif name == b"x-forwarded-for":
                 self._forwarded = value
         if not _SANE_ID.fullmatch(self.request_id):
-            self.request_id = secrets.token_hex(8).encode()
+            self.request_id = unguessable()[:16].encode()
 
     def refuse_bad_head(self) -> None:
         """Refuse what is not meant for us, or too large, before anything is read or looked up."""

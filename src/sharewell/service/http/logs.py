@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from threading import Lock
 from types import TracebackType
 from typing import Any, TextIO
 
@@ -16,10 +17,17 @@ from sharewell.errors import ConfigError
 
 
 class Log:
-    """Writes lines of JSON to a stream; a stream that is gone is no reason to stop serving."""
+    """Writes lines of JSON to a stream; a stream that is gone is no reason to stop serving.
 
-    def __init__(self, stream: TextIO | None) -> None:
+    With `gather` lines are kept until somebody calls `flush`: to write each of them by itself would take
+    as long as much else that is done for a request.
+    """
+
+    def __init__(self, stream: TextIO | None, *, gather: bool = False) -> None:
         self._stream = stream
+        self._gather = gather
+        self._lines: list[str] = []
+        self._flushing = Lock()
 
     def write(self, event: str, **fields: Any) -> None:
         """Write one line; what is None is left out."""
@@ -28,11 +36,22 @@ class Log:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "event": event}
         line.update((name, value) for name, value in fields.items() if value is not None)
-        try:
-            self._stream.write(orjson.dumps(line).decode() + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._stream = None
+        self._lines.append(orjson.dumps(line).decode() + "\n")
+        if not self._gather:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was kept."""
+        with self._flushing:
+            if self._stream is None or not self._lines:
+                return
+            lines = self._lines[:]
+            del self._lines[: len(lines)]
+            try:
+                self._stream.write("".join(lines))
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._stream = None
 
     def failed(self, error: BaseException, request_id: str | None = None) -> None:
         """Write what kind of error there was and where in the code: its words may hold values."""
@@ -42,6 +61,7 @@ class Log:
             error=" from ".join(_kinds(error)),
             at=list(_places(error.__traceback__)),
         )
+        self.flush()
 
     def collect(self, *loggers: str) -> LogHandler:
         """Have what the named loggers say written here, too."""
@@ -72,13 +92,13 @@ class LogHandler(logging.Handler):
 
 
 def open_log(path: str | None) -> Log:
-    """A log that adds to a file; None: to stderr."""
+    """A log that adds to a file whenever it is flushed; None: to stderr."""
     if path is None:
-        return Log(sys.stderr)
+        return Log(sys.stderr, gather=True)
     try:
         # It says who asked when: others on the machine need not know.
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        return Log(open(descriptor, "a", encoding="utf-8"))
+        return Log(open(descriptor, "a", encoding="utf-8"), gather=True)
     except OSError as error:
         raise ConfigError(
             f"The log {path} cannot be written: {error.strerror}.",

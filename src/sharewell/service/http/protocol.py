@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -56,6 +55,9 @@ class CarefulProtocol(HttpToolsProtocol):
         self._fed = 0
         #: The request that runs; `cycle` is the one that has come last, which may have to wait for it.
         self._running: RequestResponseCycle | None = None
+        #: One for all requests: what a request's scope holds must not lead back to that request, or only
+        #: the garbage collector could end it.
+        self._extensions = {WHOLE: self._send_whole}
 
     # Time
 
@@ -92,8 +94,7 @@ class CarefulProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if before is None or before.response_complete:
             self._running = self.cycle
-        if self.cycle is not None:
-            self.scope["extensions"] = {WHOLE: partial(_send_whole, self.cycle)}  # type: ignore[dict-item]
+        self.scope["extensions"] = self._extensions  # type: ignore[typeddict-item]
 
     def on_message_complete(self) -> None:
         """Wait for nothing: it is our turn."""
@@ -176,6 +177,30 @@ class CarefulProtocol(HttpToolsProtocol):
 
     # Words
 
+    def _send_whole(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+        """Send a reply of known length in one piece, as uvicorn would in two; whether it could.
+
+        Only for headers that we have made ourselves: nothing looks for what must not be in them.
+        """
+        cycle = self._running
+        if cycle is None or cycle.response_started or cycle.disconnected or self.flow.write_paused:
+            return False
+        if cycle.scope["method"] == "HEAD":
+            return False
+        cycle.response_started = True
+        cycle.waiting_for_100_continue = False
+        cycle.chunked_encoding, cycle.expected_content_length = False, 0
+        lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
+        if not cycle.keep_alive:
+            lines.append(b"connection: close\r\n")
+        self.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
+        return True
+
     def send_400_response(self, msg: str) -> None:
         """Say that this was not HTTP."""
         self._end_with(NOT_HTTP)
@@ -221,32 +246,6 @@ def _raw(reply: Reply) -> bytes:
     lines.append(b"content-type: %s\r\ncontent-length: %d\r\n" % (reply.kind, len(reply.body)))
     lines.append(b"connection: close\r\n\r\n")
     return b"".join([*lines, reply.body])
-
-
-def _send_whole(
-    cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
-) -> bool:
-    """Send a reply of known length in one piece, as `cycle.send` would in two; whether it could.
-
-    Only for headers that we have made ourselves: nothing looks for what must not be in them.
-    """
-    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused:
-        return False
-    if cycle.scope["method"] == "HEAD":
-        return False
-    cycle.response_started = True
-    cycle.waiting_for_100_continue = False
-    cycle.chunked_encoding, cycle.expected_content_length = False, 0
-    lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close\r\n")
-    cycle.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
-    cycle.response_complete = True
-    cycle.message_event.set()
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()
-    return True
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:

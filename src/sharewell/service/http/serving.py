@@ -72,6 +72,7 @@ def serve(
     finally:
         listening.close()
         handler.leave(*LOGGERS)
+        written.flush()
 
 
 class Server(uvicorn.Server):
@@ -117,6 +118,11 @@ class Server(uvicorn.Server):
         closing = asyncio.create_task(self._close())
         await super().shutdown(sockets)
         await closing
+
+    async def on_tick(self, counter: int) -> bool:
+        """Write the log, ten times a second."""
+        self._reception.log.flush()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End in good order at the first signal; at once at a second Ctrl-C.
