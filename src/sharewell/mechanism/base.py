@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from sharewell.query.linear import LinearQuery
 Source = Literal["measured", "cached", "reconstructed", "synthetic", "public"]
 Question = LinearQuery | Block
 
+NOTHING = Fraction(0)
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -39,7 +41,7 @@ class Answer:
     standard_error: float | None
     interval: tuple[float, float] | None
     source: Source
-    cost: Fraction = Fraction(0)
+    cost: Fraction = NOTHING
     payer: str | None = None
     charge: int | None = None
 
@@ -67,13 +69,12 @@ class Preview:
     free: Offer | None
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A question on its way: its rows that are not empty, their places in it, and what to buy for it."""
 
     block: ParallelBlock
     places: tuple[int, ...]
-    count: int
+    size: int
     analyst: str
     pay: bool
     #: What the analyst had left when asking.
@@ -160,7 +161,7 @@ class Mechanism(ABC):
         found = self._answer(prepared, bought) if prepared.places else []
         nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
         by_place = dict(zip(prepared.places, found, strict=True))
-        return tuple(by_place.get(place, nothing) for place in range(prepared.count))
+        return tuple(by_place.get(place, nothing) for place in range(prepared.size))
 
     def forget(self, prepared: Prepared) -> None:
         """Give up a prepared question; nothing was charged for it."""
@@ -227,7 +228,7 @@ class Mechanism(ABC):
         error = None if variance is None else math.sqrt(variance) * abs(scale)
         reach = None if error is None else self.critical * error
         interval = None if reach is None else (value - reach, value + reach)
-        cost, charge = (bought.cost, bought.charge) if bought else (Fraction(0), None)
+        cost, charge = (bought.cost, bought.charge) if bought else (NOTHING, None)
         return Answer(value, error, interval, source, cost, payer, charge)
 
     def means(self, analyst: str) -> Fraction:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -32,8 +31,7 @@ from sharewell.query.linear import LinearQuery
 Answers = Literal["estimate", "as-printed"]
 
 
-@dataclass(frozen=True)
-class Cached:
+class Cached(NamedTuple):
     """A row that was measured: its value and variance, and who paid for it (nobody for a seed row)."""
 
     value: float
@@ -136,8 +134,9 @@ class CacheReconstruct(Mechanism):
         self._known.observe(rows, measured.values, measured.variances)
         payer = next(iter(measured.bill))
         self._ordered.difference_update(row.key for row in rows)
-        for row, value, variance in zip(rows, measured.values, measured.variances, strict=True):
-            self._cache[row.key] = Cached(float(value), float(variance), payer)
+        values, variances = measured.values.tolist(), measured.variances.tolist()
+        for row, value, variance in zip(rows, values, variances, strict=True):
+            self._cache[row.key] = Cached(float(value), variance, payer)
 
     def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None:
         """Whatever nobody has measured or ordered yet, while the analyst can pay for it."""

@@ -90,7 +90,7 @@ class Rows:
     def find(self, weights: NDArray[np.int64]) -> int | None:
         """The position of the row with these weights."""
         if self.matrix is None:
-            used = np.flatnonzero(weights)
+            used = weights.nonzero()[0]
             return int(used[0]) if len(used) == 1 and weights[used[0]] == 1 else None
         return self.positions.get(weights.tobytes())
 

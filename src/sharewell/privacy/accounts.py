@@ -150,13 +150,13 @@ class Accounts:
 
     def bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         """What each payer pays, in exact amounts that sum to the cost."""
-        if not isinstance(payer, str | Mapping):
-            raise UnknownPayer(
-                "Somebody must pay.", hint="Name one payer, or what each of several pays."
-            )
         if isinstance(payer, str):
             self.require(payer)
             return MappingProxyType({payer: cost})
+        if not isinstance(payer, Mapping):
+            raise UnknownPayer(
+                "Somebody must pay.", hint="Name one payer, or what each of several pays."
+            )
         bill = {name: amount(part, f"What {name} pays") for name, part in payer.items()}
         for name in bill:
             self.require(name)
@@ -167,15 +167,16 @@ class Accounts:
     def reserve(self, bill: Mapping[str, Fraction]) -> None:
         """Set a bill aside: from now on nobody else can spend it."""
         with self._lock:
+            left: dict[str, Fraction] = {}
             for payer, cost in bill.items():
                 self.require(payer)
-                if cost > self.left(payer):
+                left[payer] = self._left[payer] - cost
+                if left[payer] < 0:
                     raise OverBudget(
-                        f"{payer} has {plain(self.left(payer))} left, and this costs {plain(cost)}.",
+                        f"{payer} has {plain(self._left[payer])} left, and this costs {plain(cost)}.",
                         hint="What has been measured before can still be answered from.",
                     )
-            for payer, cost in bill.items():
-                self._left[payer] -= cost
+            self._left.update(left)
 
     def free(self, bill: Mapping[str, Fraction]) -> None:
         """Give up a reservation that was never charged: nothing was stored and no data was touched."""

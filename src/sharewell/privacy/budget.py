@@ -29,7 +29,7 @@ def amount(value: Amount, what: str = "A budget") -> Fraction:
     >>> amount("0.1") + amount("0.2") == amount("0.3")
     True
     """
-    if type(value) is Fraction and value > 0:
+    if type(value) is Fraction and value.numerator > 0:
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal | Fraction):
         raise PrivacyError(

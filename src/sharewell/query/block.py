@@ -153,12 +153,13 @@ class Block(Sequence[LinearQuery]):
 
     def _whole(self) -> tuple[LinearQuery, ...]:
         """The queries, whose weights must be whole and small enough for 64-bit answers."""
-        if any(q.scale.denominator != 1 for q in self.queries):
+        weighted = [query for query in self.queries if not query.is_predicate]
+        if any(q.scale.denominator != 1 for q in weighted):
             raise QueryError(
                 "Only queries with whole-number weights have a sensitivity here.",
                 hint="Measure `query.primitive` and multiply by `query.scale`.",
             )
-        if any(q.max_abs > MAX_WEIGHT for q in self.queries):
+        if any(q.max_abs > MAX_WEIGHT for q in weighted):
             raise QueryError(
                 f"A query's weights must stay within {MAX_WEIGHT:,} of zero to be measured.",
                 hint="Scale the query down.",

@@ -297,6 +297,8 @@ def _extent(nodes: set[Node]) -> slice:
 
 def dense(node: Node) -> Weights:
     """The function written out, cell by cell, in C order."""
+    if len(node.edges) == 1 and node.edges[0][1] is TERMINAL:
+        return node.edges[0][0]
     memo: dict[Node, Weights] = {TERMINAL: np.ones(1, dtype=np.int64)}
 
     def visit(node: Node) -> Weights:

@@ -239,13 +239,13 @@ class LinearQuery:
     @property
     def is_predicate(self) -> bool:
         """Whether every weight is 0 or 1."""
-        return self._root is None or (self._scale == 1 and self._root.is_predicate)
+        return self._root is None or (self._root.is_predicate and self._scale == 1)
 
     @cached_property
     def max_abs(self) -> Fraction:
         """The largest absolute weight: what one row more or less can change."""
-        if self._root is not None and self._root.is_predicate:
-            return abs(self._scale)
+        if self.is_predicate:
+            return self._scale
         return self._scale and abs(self._scale) * self._fold(
             lambda edges: max(int(np.abs(w).max()) * below for w, below in edges)
         )

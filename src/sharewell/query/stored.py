@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,9 @@ def read(nodes: Sequence[Any]) -> Scaled:
 
 def _runs(weights: Weights) -> list[list[int]]:
     """Run lengths: [weight, how many cells in a row have it]."""
-    begins = [0, *(np.flatnonzero(weights[1:] != weights[:-1]) + 1).tolist()]
-    ends = [*begins[1:], len(weights)]
-    return [[weight, b - a] for weight, a, b in zip(weights[begins].tolist(), begins, ends, strict=True)]
+    changes = (weights[1:] != weights[:-1]).nonzero()[0] + 1
+    begins = [0, *changes.tolist(), len(weights)]
+    return [[weights.item(begin), end - begin] for begin, end in pairwise(begins)]
 
 
 def _expand(runs: Sequence[Sequence[int]]) -> Weights:

@@ -77,8 +77,9 @@ class Access:
     secret. The secret is 256 random bits, so a hash that is slow on purpose would add nothing.
 
     Several processes may change the file, one at a time, and all of them see it: what was read is taken
-    for true for `fresh_for` seconds, and then the operating system is asked whether it has changed. Where the file is lost or damaged, those who
-    were known before go on, nobody new is let in and nothing can be changed; `trouble` says so.
+    for true for `fresh_for` seconds, and then the operating system is asked whether the file has
+    changed. Where it is lost or damaged, those who were known before go on, nobody new is let in and
+    nothing can be changed; `trouble` says so.
     """
 
     def __init__(self, path: str | Path, *, fresh_for: float = 0.0) -> None:

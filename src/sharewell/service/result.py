@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sharewell.mechanism.base import Answer
+from sharewell.mechanism.base import NOTHING, Answer
 from sharewell.query.statement import Statement
 
 
@@ -32,7 +32,7 @@ class Result:
         charges = {a.charge: a.cost for a in self.answers if a.charge is not None}
         if len(charges) == 1:
             return next(iter(charges.values()))
-        return sum(charges.values(), Fraction(0)) if charges else Fraction(0)
+        return sum(charges.values(), NOTHING)
 
     @property
     def plain(self) -> tuple[dict[str, Any], ...]:

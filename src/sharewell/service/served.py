@@ -8,6 +8,7 @@ from functools import cached_property
 from sharewell.errors import QueryError, RequestError, SharewellError
 from sharewell.mechanism.base import Answer, Prepared
 from sharewell.privacy.ledger import Answered, Ledger, Refused
+from sharewell.query.statement import Statement
 from sharewell.service.result import Result
 from sharewell.service.ticket import Ticket
 from sharewell.sharing.stream import Ask
@@ -21,12 +22,10 @@ def not_computed() -> QueryError:
 class Served:
     """A ticket, what is bought for each of its blocks, and in the end its answers or its refusal."""
 
-    def __init__(
-        self, ticket: Ticket, prepared: list[Prepared], error: SharewellError | None = None
-    ) -> None:
+    def __init__(self, ticket: Ticket) -> None:
         self.ticket = ticket
-        self.prepared = prepared
-        self.error = error
+        self.prepared: list[Prepared] = []
+        self.error: SharewellError | None = None
         self.answers: tuple[Answer, ...] = ()
 
     @property
@@ -39,7 +38,7 @@ class Served:
     @property
     def entry(self) -> Ask:
         """What the certificate is told."""
-        return Ask(self.ticket.analyst, self.ticket.statement.blocks, self.ticket.pay)
+        return Ask(self.ticket.analyst, self.statement.blocks, self.ticket.pay)
 
     def hand_over(self) -> None:
         """Give the answer, or say why there is none."""
@@ -49,9 +48,13 @@ class Served:
             self.ticket.answered(self._result)
 
     @cached_property
+    def statement(self) -> Statement:
+        """What is asked."""
+        return self.ticket.statement
+
+    @cached_property
     def _result(self) -> Result:
-        ticket = self.ticket
-        return Result(ticket.stored, ticket.analyst, ticket.statement, self.answers)
+        return Result(self.ticket.stored, self.ticket.analyst, self.statement, self.answers)
 
 
 def refused(ticket: Ticket, error: SharewellError) -> Refused:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sharewell import wire
@@ -54,14 +55,12 @@ def quote_table(quote: Quote) -> wire.Quote:
 
 def columns(statement: Statement) -> tuple[wire.Column, ...]:
     """The columns of a statement's result."""
-    return tuple(
-        [
-            wire.Column(
-                name=output.name, kind="group" if isinstance(output.source, Grouped) else "number"
-            )
-            for output in statement.outputs
-        ]
-    )
+    return tuple([_column(each.name, isinstance(each.source, Grouped)) for each in statement.outputs])
+
+
+@lru_cache(maxsize=1024)
+def _column(name: str, is_group: bool) -> wire.Column:
+    return wire.Column(name=name, kind="group" if is_group else "number")
 
 
 def _field(output: Output, statement: Statement, answers: Sequence[Answer]) -> Callable[[int], Any]:

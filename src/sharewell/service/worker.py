@@ -22,7 +22,6 @@ from sharewell.errors import (
     SharewellError,
     UnknownPayer,
 )
-from sharewell.mechanism.base import Prepared
 from sharewell.privacy.ledger import Asked, Event, Ledger, Turn
 from sharewell.privacy.measurement import Measurement
 from sharewell.service.served import Served, not_computed
@@ -32,8 +31,8 @@ from sharewell.sharing.scheduler import InOrder
 
 #: How many questions are stored in one breath at the most.
 MOST_AT_ONCE = 256
-#: How long to wait for more, where several came at once the last time, in seconds: to store and to
-#: measure costs little more for many than for one.
+#: How long to wait for more where several came at once the last time, in seconds: to store and to
+#: measure takes little longer for many than for one.
 GATHER = 0.002
 #: How often a scheduler that waits for somebody is asked again, in seconds.
 PATIENCE = 0.2
@@ -68,8 +67,8 @@ class Worker:
         self._tick = tick
         self._next_tick = 0.0
         self._stale = False
-        #: Whether several came at once the last time.
-        self._crowded = False
+        #: How many came at once the last time.
+        self._came = 0
         self._queue: SimpleQueue[Ticket | Errand | None] = SimpleQueue()
         self._thread = Thread(target=self._work, name="broker", daemon=True)
 
@@ -114,12 +113,17 @@ class Worker:
             taken = [self._queue.get(timeout=self._wait())]
         except Empty:
             return []
-        if self._crowded:
-            time.sleep(GATHER)
+        self._gather()
         while len(taken) < MOST_AT_ONCE and not self._queue.empty():
             taken.append(self._queue.get())
-        self._crowded = len(taken) > 1
+        self._came = len(taken)
         return taken
+
+    def _gather(self) -> None:
+        """Give those a moment who are likely to come: as many as the last time."""
+        until = time.monotonic() + GATHER
+        while self._queue.qsize() + 1 < self._came and time.monotonic() < until:
+            time.sleep(GATHER / 10)
 
     def _wait(self) -> float | None:
         """How long to wait for something to come: not at all, a while, or for ever."""
@@ -174,7 +178,7 @@ class Worker:
         with self.thinking:
             asked = self._ask(new)
             due = [*self.state.take_due(), *self._decide()]
-            served = [Served(ticket, *self._prepare(ticket)) for ticket in due]
+            served = [self._prepare(Served(ticket)) for ticket in due]
             if due and not isinstance(self.state.scheduler, InOrder):
                 numbers = tuple(ticket.stored for ticket in due)
                 asked.append(Turn(numbers, self.state.scheduler.state()))
@@ -212,19 +216,20 @@ class Worker:
             ticket.place = None
         return chosen
 
-    def _prepare(self, ticket: Ticket) -> tuple[list[Prepared], SharewellError | None]:
-        """What to buy for a question; or why it is refused."""
-        prepared: list[Prepared] = []
+    def _prepare(self, served: Served) -> Served:
+        """Decide what to buy for a question; or why it is refused."""
+        mechanism, analyst, pay = self.state.mechanism, served.ticket.analyst, served.ticket.pay
         try:
-            for block in ticket.statement.blocks:
-                prepared.append(self.state.mechanism.prepare(block, ticket.analyst, pay=ticket.pay))
+            for block in served.statement.blocks:
+                served.prepared.append(mechanism.prepare(block, analyst, pay=pay))
         except LedgerError:
             raise
         except Exception as error:
-            for each in reversed(prepared):
-                self.state.mechanism.forget(each)
-            return [], error if isinstance(error, SharewellError) else not_computed()
-        return prepared, None
+            for each in reversed(served.prepared):
+                mechanism.forget(each)
+            served.prepared.clear()
+            served.error = error if isinstance(error, SharewellError) else not_computed()
+        return served
 
     def _store(self, asked: Sequence[Event], served: Sequence[Served]) -> None:
         """Charge and store, measure, answer and store."""

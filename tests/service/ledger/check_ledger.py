@@ -72,6 +72,16 @@ def several_events_are_stored_in_a_row(kind: Kind) -> None:
     assert list(kind.reopen(ledger).events()) == [*SAMPLES, numbered(0), numbered(1)]
 
 
+def however_many_come_at_once_they_stay_in_order(kind: Kind) -> None:
+    ledger = kind.open()
+    events = []
+    for many in (1, 3, 4, 5, 64, 171):
+        batch = [numbered(len(events) + at) for at in range(many)]
+        assert ledger.append_many(batch) == len(events)
+        events += batch
+    assert list(kind.reopen(ledger).events()) == events
+
+
 def events_are_those_that_were_there_when_asked_for(kind: Kind) -> None:
     ledger = kind.open()
     ledger.append(numbered(0))
@@ -135,6 +145,7 @@ def a_curator_takes_up_where_it_left_off(kind: Kind) -> None:
 CHECKS = [
     numbers_count_from_zero_and_events_stay_in_order,
     several_events_are_stored_in_a_row,
+    however_many_come_at_once_they_stay_in_order,
     events_are_those_that_were_there_when_asked_for,
     what_is_secret_is_shown_to_nobody,
     many_threads_get_numbers_of_their_own,

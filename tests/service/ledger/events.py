@@ -39,6 +39,7 @@ SAMPLES: tuple[Event, ...] = (
     Refused(3, "privacy.over-budget", "ann has 0 left, and this costs 0.1."),
     Done("ann"),
     Left("ann"),
+    Asked("clé\n🙂", "Änne", {"sql": "SELECT 'Ølsted \u2028\0'"}, pay=False),
 )
 
 #: Any text that is Unicode, with zeros and signs, which databases do not like.

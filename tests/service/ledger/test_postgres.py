@@ -53,6 +53,13 @@ def test_one_database_holds_ledgers_of_many_names(url):
             PostgresLedger(url, name)
 
 
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres):
+    postgres.execute("CREATE DATABASE western TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    with pytest.raises(LedgerError, match="cannot hold every text") as refused:
+        PostgresLedger(postgres.url_of("western"))
+    assert "ENCODING 'UTF8'" in refused.value.hint
+
+
 def test_ledgers_of_other_names_can_be_opened_at_the_same_moment(url):
     with ThreadPoolExecutor(6) as pool:
         ledgers = list(pool.map(lambda i: PostgresLedger(url, f"ledger {i}"), range(6)))

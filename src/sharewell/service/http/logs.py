@@ -33,10 +33,8 @@ class Log:
         """Write one line; what is None is left out."""
         if self._stream is None:
             return
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"time": now, "event": event}
-        line.update((name, value) for name, value in fields.items() if value is not None)
-        self._lines.append(orjson.dumps(line).decode() + "\n")
+        known = {name: value for name, value in fields.items() if value is not None}
+        self._lines.append(orjson.dumps({"time": datetime.now(UTC), "event": event} | known).decode())
         if not self._gather:
             self.flush()
 
@@ -48,7 +46,7 @@ class Log:
             lines = self._lines[:]
             del self._lines[: len(lines)]
             try:
-                self._stream.write("".join(lines))
+                self._stream.write("\n".join([*lines, ""]))
                 self._stream.flush()
             except (OSError, ValueError):
                 self._stream = None

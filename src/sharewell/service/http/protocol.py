@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterable
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -16,7 +15,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from sharewell import wire
 from sharewell.service.http.problems import told
-from sharewell.service.http.replies import WHOLE, Reply
+from sharewell.service.http.replies import WHOLE, Reply, lines
 
 #: How long the head of a request may take to come, and then its body, in seconds.
 HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
@@ -177,7 +176,7 @@ class CarefulProtocol(HttpToolsProtocol):
 
     # Words
 
-    def _send_whole(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> bool:
+    def _send_whole(self, status: int, head: bytes, body: bytes) -> bool:
         """Send a reply of known length in one piece, as uvicorn would in two; whether it could.
 
         Only for headers that we have made ourselves: nothing looks for what must not be in them.
@@ -190,10 +189,9 @@ class CarefulProtocol(HttpToolsProtocol):
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
         cycle.chunked_encoding, cycle.expected_content_length = False, 0
-        lines = [b"%s: %s\r\n" % header for header in (*cycle.default_headers, *headers)]
-        if not cycle.keep_alive:
-            lines.append(b"connection: close\r\n")
-        self.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
+        close = b"" if cycle.keep_alive else b"connection: close\r\n"
+        parts = (STATUS_LINE[status], lines(cycle.default_headers), head, close, b"\r\n", body)
+        self.transport.write(b"".join(parts))
         cycle.response_complete = True
         cycle.message_event.set()
         if not cycle.keep_alive:
@@ -241,11 +239,14 @@ TOO_MANY = _refusal(
 
 def _raw(reply: Reply) -> bytes:
     """A reply as it goes over the wire, for where there is no application to send it."""
-    lines = [STATUS_LINE[reply.status]]
-    lines += [b"%s: %s\r\n" % header for header in (*reply.safety, *reply.headers)]
-    lines.append(b"content-type: %s\r\ncontent-length: %d\r\n" % (reply.kind, len(reply.body)))
-    lines.append(b"connection: close\r\n\r\n")
-    return b"".join([*lines, reply.body])
+    headers = (
+        *reply.safety,
+        *reply.headers,
+        (b"content-type", reply.kind),
+        (b"content-length", b"%d" % len(reply.body)),
+        (b"connection", b"close"),
+    )
+    return b"".join([STATUS_LINE[reply.status], lines(headers), b"\r\n", reply.body])
 
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:

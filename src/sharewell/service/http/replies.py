@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -27,6 +28,15 @@ FOR_DATA: Headers = (
 WHOLE = "sharewell.whole-reply"
 
 
+def lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Headers as they go over the wire."""
+    return b"".join([b"%s: %s\r\n" % header for header in headers])
+
+
+#: Those that do not change from one reply to the next are written once.
+_lines_of_safety = lru_cache(maxsize=8)(lines)
+
+
 class Reply(NamedTuple):
     """A reply whose body is known when it begins."""
 
@@ -38,11 +48,12 @@ class Reply(NamedTuple):
 
     async def send_with(self, request_id: bytes, send: Send, scope: Scope | None = None) -> None:
         """Send it, in one piece where that is offered."""
-        headers = [(b"x-request-id", request_id), *self.safety, *self.headers]
+        own = [(b"x-request-id", request_id), *self.headers]
         if self.status != 204:
-            headers += (b"content-type", self.kind), (b"content-length", b"%d" % len(self.body))
+            own += (b"content-type", self.kind), (b"content-length", b"%d" % len(self.body))
         offered = scope and scope.get("extensions", {}).get(WHOLE)
-        if not (offered and offered(self.status, headers, self.body)):
+        if not (offered and offered(self.status, _lines_of_safety(self.safety) + lines(own), self.body)):
+            headers = [*self.safety, *own]
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": self.body})
 

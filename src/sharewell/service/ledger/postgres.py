@@ -106,7 +106,7 @@ class PostgresStore(Store):
             with self._in_words():
                 self._connection = self._connect()
                 if not read_only:
-                    self._refuse_forgetful_server(self._connection)
+                    self._refuse_unfit_server(self._connection)
                     self._take_lock(self._connection, wait)
                 self._prepare(self._connection)
         except BaseException:
@@ -137,7 +137,7 @@ class PostgresStore(Store):
             "old_hash": old.hash,
             "at": at,
             "first": rows[0].number,
-            "bodies": b"\n".join([row.body for row in rows]).decode("ascii"),
+            "bodies": b"\n".join([row.body for row in rows]).decode(),
             "hashes": b"".join([row.hash for row in rows]),
         }
         with self._in_words():
@@ -176,6 +176,7 @@ class PostgresStore(Store):
         connection = psycopg.connect(
             self._url,
             autocommit=True,
+            client_encoding="utf8",
             application_name=f"sharewell, process {os.getpid()} on {socket.gethostname()}"[:63],
         )
         try:
@@ -205,7 +206,12 @@ class PostgresStore(Store):
             self._connection = connection
         return self._connection
 
-    def _refuse_forgetful_server(self, connection: psycopg.Connection[Any]) -> None:
+    def _refuse_unfit_server(self, connection: psycopg.Connection[Any]) -> None:
+        if connection.execute("SHOW server_encoding").fetchone() != ("UTF8",):
+            raise LedgerError(
+                f"The database of the ledger {self._place} cannot hold every text.",
+                hint="Keep the ledger in a database that was created WITH ENCODING 'UTF8'.",
+            )
         if connection.execute("SHOW fsync").fetchone() != ("on",):
             raise LedgerError(
                 "The PostgreSQL server does not wait for its disk (fsync is off) and may lose events.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -31,6 +32,11 @@ _VERSION_1 = (
     """CREATE TRIGGER events_stay BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END""",
 )
+
+_ADD, _ROW = "INSERT INTO events (number, body, hash, at) VALUES ", "(?, CAST(? AS TEXT), ?, ?)"
+#: Statements by how many rows they add, the most first: after each row of `executemany` another thread
+#: may have its turn, which takes longer than to add the row.
+_INSERT = {count: _ADD + ", ".join([_ROW] * count) for count in (64, 16, 4, 1)}
 
 _HINTS = {
     sqlite3.SQLITE_FULL: "Make room on the disk; the next event is tried afresh.",
@@ -111,10 +117,11 @@ class SqliteStore(Store):
             if moved.rowcount != 1:
                 connection.rollback()
                 return False
-            connection.executemany(
-                "INSERT INTO events (number, body, hash, at) VALUES (?, CAST(? AS TEXT), ?, ?)",
-                [(*row, at) for row in rows],
-            )
+            left = deque(rows)
+            for count, statement in _INSERT.items():
+                while len(left) >= count:
+                    values = [value for _ in range(count) for value in (*left.popleft(), at)]
+                    connection.execute(statement, values)
             connection.execute("COMMIT")
         return True
 
