@@ -11,7 +11,7 @@ import pytest
 from sharewell.cli.files import Files
 from sharewell.cli.words import clean, in_shell_words, one_line
 from tests.cli.commands import COUNT, InProcess, found, said
-from tests.service.http.servers import comes_true
+from tests.service.waiting import comes_true
 
 #: Where tests run in the background, their processes would be deaf to Ctrl-C; at a shell none is.
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

@@ -251,6 +251,23 @@ def test_a_running_server_sees_what_other_processes_write_and_nothing_is_lost(pa
     assert server.holder(mine) == ANN
 
 
+def test_what_was_read_is_taken_for_true_for_a_while_and_no_longer(path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("sharewell.service.access.time.monotonic", lambda: now)
+    other = Access(path)
+    token = other.issue("ann", "analyst")
+    server = Access(path, fresh_for=0.05)
+    assert server.holder(token) == Holder("ann", "analyst")
+    other.revoke("ann", "analyst")
+    other.pause()
+    assert (server.holder(token), server.paused) == (ANN, False)
+    now += 0.05
+    assert (server.holder(token), server.paused) == (None, True)
+    # What it changes itself it knows at once.
+    server.resume()
+    assert not server.paused
+
+
 def test_many_threads_may_issue_and_look(path):
     access = Access(path)
     known = access.issue("ann", "analyst")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -41,6 +42,7 @@ from sharewell.service.ticket import Ticket
 from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.stream import Ask
 from tests.service.brokers import MECHANISMS, SCHEDULERS, config, count, table
+from tests.service.waiting import comes_true
 
 
 def broker(ledger=None, mechanism="cache-reconstruct", scheduler="none", **options) -> Broker:
@@ -52,6 +54,32 @@ def broker(ledger=None, mechanism="cache-reconstruct", scheduler="none", **optio
 
 def kinds(ledger) -> list[type]:
     return [type(event) for event in ledger.events()]
+
+
+def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
+    monkeypatch.setattr("sharewell.service.worker.GATHER", 2.0)
+    ledger = MemoryLedger()
+
+    def ask(service, first: int) -> list[type]:
+        """What is stored for three who ask, the second and the third a little after the first."""
+        before = len(ledger)
+        tickets = []
+        for at in range(3):
+            tickets.append(service.submit("ann", count(first + at, 12)))
+            time.sleep(0.02)
+        assert all(isinstance(ticket.result(30), Result) for ticket in tickets)
+        return kinds(ledger)[before:]
+
+    with broker(ledger) as service:
+        one_by_one = ask(service, 0)
+        with service._worker.thinking:
+            ticket = service.submit("ann", count(3, 12))
+            comes_true(service._worker._queue.empty)
+            more = [service.submit("ann", count(at, 12)) for at in (4, 5, 6)]
+        assert all(isinstance(each.result(30), Result) for each in (ticket, *more))
+        together = ask(service, 7)
+    assert one_by_one == [Asked, Charged, Released, Answered] * 3
+    assert together == [Asked] * 3 + [Charged] * 3 + [Released, Answered] * 3
 
 
 def test_a_paid_question_is_stored_charged_measured_and_answered_in_that_order():

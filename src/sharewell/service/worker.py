@@ -113,7 +113,8 @@ class Worker:
             taken = [self._queue.get(timeout=self._wait())]
         except Empty:
             return []
-        self._gather()
+        if isinstance(taken[0], Ticket):
+            self._gather()
         while len(taken) < MOST_AT_ONCE and not self._queue.empty():
             taken.append(self._queue.get())
         self._came = len(taken)

@@ -164,7 +164,7 @@ def running(
         is_open.set()
 
     log = io.StringIO()
-    app = create_app(None, log=Log(log), **options)
+    app = create_app(None, **{"log": Log(log), **options})
     server = Server(app, open_house or (lambda: House.open(paths)), note, protocol=protocol)
     listening = bind("127.0.0.1", 0)
 
@@ -190,16 +190,6 @@ def running(
         server.should_exit = True
         thread.join()
         listening.close()
-
-
-def comes_true(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so, for half a minute at the most."""
-    pause = threading.Event()
-    for _ in range(3000):
-        if is_so():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it never was")
 
 
 def problem(reply: httpx.Response, status: int, code: str) -> Mapping[str, Any]:

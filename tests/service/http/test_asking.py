@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from sharewell.errors import LedgerUnavailable
-from tests.service.http.servers import COUNT, comes_true, problem, running, write_dataset
+from tests.service.http.servers import COUNT, problem, running, write_dataset
+from tests.service.waiting import comes_true
 
 
 def test_a_question_is_answered(ann):

@@ -1,13 +1,17 @@
 """Connections: slow, large, many, and such as do not speak HTTP."""
 
+import gc
 import json
 import socket
 import time
 
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from sharewell.service.http.call import Call
 from sharewell.service.http.protocol import MOST_HEAD, CarefulProtocol
-from tests.service.http.servers import comes_true, running, write_dataset
+from tests.service.http.servers import running, write_dataset
+from tests.service.waiting import comes_true
 
 
 class Hasty(CarefulProtocol):
@@ -182,3 +186,21 @@ def test_an_upgrade_is_not_taken(connect):
     connection = connect()
     connection.sendall(GET + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
     assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_request_leaves_nothing_for_the_garbage_collector(hasty):
+    ann = hasty.analyst()
+    ann.ask()
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for _ in range(5):
+            assert ann.ask().status_code == 200
+        gc.collect()
+        left = [type(each) for each in gc.garbage]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not {Call, RequestResponseCycle} & set(left)

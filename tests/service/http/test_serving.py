@@ -20,7 +20,8 @@ from sharewell.service.access import Access
 from sharewell.service.house import House
 from sharewell.service.http import serve
 from sharewell.service.http.serving import bind
-from tests.service.http.servers import comes_true, problem, running, write_dataset
+from tests.service.http.servers import problem, running, write_dataset
+from tests.service.waiting import comes_true
 
 HERE = Path(__file__).parent
 #: Made for these tests, and worth nothing elsewhere.

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.service.http.servers import COUNT, comes_true, problem, running, write_dataset
+from tests.service.http.servers import COUNT, problem, running, write_dataset
+from tests.service.waiting import comes_true
 
 
 @pytest.fixture

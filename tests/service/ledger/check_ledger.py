@@ -74,7 +74,7 @@ def several_events_are_stored_in_a_row(kind: Kind) -> None:
 
 def however_many_come_at_once_they_stay_in_order(kind: Kind) -> None:
     ledger = kind.open()
-    events = []
+    events: list[Event] = []
     for many in (1, 3, 4, 5, 64, 171):
         batch = [numbered(len(events) + at) for at in range(many)]
         assert ledger.append_many(batch) == len(events)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tests.service.http.servers import COUNT, Running, comes_true
+from tests.service.http.servers import COUNT, Running
+from tests.service.waiting import comes_true
 
 
 class Standing(NamedTuple):

@@ -9,9 +9,10 @@ import time
 import pytest
 
 from sharewell.service.http.protocol import CarefulProtocol
-from tests.service.http.servers import COUNT, comes_true, running, write_dataset
+from tests.service.http.servers import COUNT, running, write_dataset
 from tests.service.robustness.guarding import all_gone, nothing_happens, standing, still_answers
 from tests.service.robustness.sockets import connected, get, post, replies, send, told
+from tests.service.waiting import comes_true
 
 ASK = "/v1/datasets/people/ask"
 

@@ -1,0 +1,66 @@
+"""The log: lines of JSON, kept until they are flushed, and never a reason to stop."""
+
+import io
+import json
+import threading
+
+from sharewell.service.http.logs import Log
+from tests.service.http.servers import running, write_dataset
+from tests.service.waiting import comes_true
+
+
+def events(stream: io.StringIO) -> list[str]:
+    return [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+
+
+def test_a_log_that_gathers_writes_when_it_is_flushed_and_at_once_where_something_fails():
+    stream = io.StringIO()
+    log = Log(stream, gather=True)
+    log.write("one", missing=None, number=1)
+    log.write("two")
+    assert stream.getvalue() == ""
+    log.flush()
+    log.flush()
+    assert events(stream) == ["one", "two"]
+    assert json.loads(stream.getvalue().splitlines()[0]).keys() == {"time", "event", "number"}
+    log.write("three")
+    log.failed(ValueError("a secret"))
+    assert events(stream) == ["one", "two", "three", "error"]
+    assert "secret" not in stream.getvalue()
+
+
+def test_every_line_is_written_once_whoever_writes_and_flushes():
+    stream = io.StringIO()
+    log = Log(stream, gather=True)
+
+    def write(who: int) -> None:
+        for number in range(500):
+            log.write(f"{who} {number}")
+            if number % 7 == 0:
+                log.flush()
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.flush()
+    written = [f"{who} {number}" for who in range(4) for number in range(500)]
+    assert sorted(events(stream)) == sorted(written)
+
+
+def test_a_stream_that_is_gone_is_no_reason_to_stop():
+    stream = io.StringIO()
+    log = Log(stream, gather=True)
+    stream.close()
+    log.write("one")
+    log.flush()
+    log.write("two")
+    log.flush()
+
+
+def test_a_server_writes_its_log_while_it_runs(tmp_path):
+    stream = io.StringIO()
+    with running(write_dataset(tmp_path), log=Log(stream, gather=True)) as server:
+        server.client().get("/healthz")
+        comes_true(lambda: events(stream) == ["request"])

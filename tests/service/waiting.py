@@ -1,0 +1,16 @@
+"""To wait for what another thread or process does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+def comes_true(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, for half a minute at the most."""
+    pause = threading.Event()
+    for _ in range(3000):
+        if is_so():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never was")
