@@ -21,7 +21,7 @@ from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery
 from sharewell.errors import LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.lab.noise import SeededNoise
 from sharewell.mechanism.base import decode as block_of
-from sharewell.privacy.ledger import Armed, Done, Ledger, public_events
+from sharewell.privacy.ledger import Armed, Done, Event, Ledger, public_events
 from sharewell.service.ledger import DurableLedger, Head, verify_chain
 from sharewell.service.ledger.chain import Row
 from sharewell.service.ledger.store import Store
