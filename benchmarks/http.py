@@ -30,7 +30,7 @@ from sharewell.service.http.serving import bind
 CONNECTIONS = 256
 #: Questions of each analyst that are new in a round, and how often those that are not are asked.
 EACH, AGAIN = 10, 4
-ROUNDS = 3
+ROUNDS = 5
 SERVICE = """
 [service]
 requests_per_second = 1000000

@@ -30,6 +30,8 @@ FEW_CELLS = 256
 MOST_CELLS = 4096
 #: A variance below this is taken to be this: without any noise there is nothing to weigh.
 TINY = 1e-12
+#: Of how many queries at a time estimates are remembered, and how often.
+FEW_QUERIES, MOST_REMEMBERED = 256, 4096
 #: Up to this many rows their covariances with each other can be kept.
 MOST_ROWS = 6000
 
@@ -56,6 +58,8 @@ class Reconstruction:
     def __init__(self, strategy: Strategy) -> None:
         self.evidence = Evidence(strategy)
         self._way: Way | None = None
+        #: What was estimated since the last row came; the same questions are asked again and again.
+        self._estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = {}
 
     def __len__(self) -> int:
         return self.evidence.count
@@ -68,6 +72,7 @@ class Reconstruction:
         self.evidence.seed_weighted = weighted if known is None else known + weighted
         self.evidence.seed_precision += precision
         self._way = None
+        self._estimates.clear()
 
     def observe(
         self, rows: Sequence[LinearQuery], values: NDArray[np.int64] | Vector, variances: Vector
@@ -76,6 +81,7 @@ class Reconstruction:
         batch = Batch(tuple(rows), np.asarray(values, dtype=np.float64), np.maximum(variances, TINY))
         self.evidence.batches.append(batch)
         self.evidence.count += len(rows)
+        self._estimates.clear()
         if self._way is not None and isinstance(self._way, self._best_way()):
             self._way.observe(batch)
         else:
@@ -83,7 +89,13 @@ class Reconstruction:
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances; infinite where nothing determines them."""
-        return self._ready().estimate(queries)
+        key = tuple([query.key for query in queries])
+        found = self._estimates.get(key)
+        if found is None:
+            found = self._ready().estimate(queries)
+            if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
+                self._estimates[key] = found
+        return found
 
     def variances_after(
         self, queries: Sequence[LinearQuery], rows: Sequence[LinearQuery], variances: Vector

@@ -124,7 +124,7 @@ class Worker:
         """Give those a moment who are likely to come: as many as the last time."""
         until = time.monotonic() + GATHER
         while self._queue.qsize() + 1 < self._came and time.monotonic() < until:
-            time.sleep(GATHER / 10)
+            time.sleep(GATHER / 4)
 
     def _wait(self) -> float | None:
         """How long to wait for something to come: not at all, a while, or for ever."""

@@ -19,6 +19,7 @@ class Hasty(CarefulProtocol):
 
     head_seconds = 1.0
     body_seconds = 1.0
+    idle_seconds = 1.5
     stuck_seconds = 0.5
     most_connections = 8
 
@@ -186,6 +187,25 @@ def test_an_upgrade_is_not_taken(connect):
     connection = connect()
     connection.sendall(GET + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
     assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_on_which_nothing_more_comes_is_closed_without_a_word(connect):
+    line = connect()
+    for _ in range(2):
+        time.sleep(0.4)
+        line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert line.recv(65536).startswith(b"HTTP/1.1 200")
+    begun = time.monotonic()
+    assert all_of(line) == b""
+    assert 1.0 < time.monotonic() - begun < 10
+
+
+def test_the_next_head_must_come_in_time_also_where_it_began_with_the_last_request(connect):
+    line = connect()
+    line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTT")
+    replies = all_of(line)
+    assert replies.startswith(b"HTTP/1.1 200")
+    problem_of(replies[replies.index(b"HTTP/1.1 408") :], 408, "request.too-large")
 
 
 def test_a_request_leaves_nothing_for_the_garbage_collector(hasty):

@@ -19,6 +19,8 @@ from sharewell.service.http.replies import WHOLE, Reply, lines
 
 #: How long the head of a request may take to come, and then its body, in seconds.
 HEAD_SECONDS, BODY_SECONDS = 10.0, 30.0
+#: How long a connection is kept on which nothing comes, in seconds.
+IDLE_SECONDS = 30.0
 #: How long a client may take nothing of a reply, in seconds.
 STUCK_SECONDS = 30.0
 #: The largest head, in bytes.
@@ -39,6 +41,7 @@ class CarefulProtocol(HttpToolsProtocol):
 
     head_seconds = HEAD_SECONDS
     body_seconds = BODY_SECONDS
+    idle_seconds = IDLE_SECONDS
     stuck_seconds = STUCK_SECONDS
     most_connections = MOST_CONNECTIONS
 
@@ -80,6 +83,8 @@ class CarefulProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to wait for the rest of a head."""
         self._in_head = True
+        # Its first bytes may have come with the last ones of the request before.
+        self._fed = self._fed or 1
         self._wait_at_most(self.head_seconds)
         super().on_message_begin()
 
@@ -102,10 +107,19 @@ class CarefulProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, if it has come already."""
+        """Go on with the next request, if it has come already; or begin to wait for one.
+
+        In place of uvicorn's, which sets a timer for every reply.
+        """
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
         if self.pipeline:
-            self._running = self.pipeline[-1][0]
-        super().on_response_complete()
+            self._running, app = self.pipeline.pop()
+            self._start_asgi_task(self._running, app)
+        elif math.isinf(self._until):
+            self._wait_at_most(self.idle_seconds)
 
     def _leave(self) -> None:
         """Tell the request that runs that its client is gone; uvicorn tells the one that came last."""
@@ -143,11 +157,6 @@ class CarefulProtocol(HttpToolsProtocol):
             self._end_with(None if self.cycle.response_started else TOO_SLOW)
         else:
             self._end_with(TOO_SLOW if self._fed else None)
-
-    def timeout_keep_alive_handler(self) -> None:
-        """End an idle connection, also where the last reply was never taken."""
-        super().timeout_keep_alive_handler()
-        self.loop.call_later(self.stuck_seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
         """Begin to wait for the client to take what was sent."""
@@ -216,6 +225,8 @@ class CarefulProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
+        # What was sent before may never be taken.
+        self.loop.call_later(self.stuck_seconds, self.transport.abort)
 
 
 def _refusal(status: int, code: str, message: str, hint: str) -> Reply:

@@ -24,8 +24,6 @@ from sharewell.service.http.app import App, create_app
 from sharewell.service.http.logs import open_log
 from sharewell.service.http.protocol import CarefulProtocol
 
-#: How long an idle connection is kept, in seconds.
-KEEP_ALIVE = 30
 LOGGERS = ("uvicorn.error", "sharewell", "asyncio")
 
 
@@ -95,7 +93,6 @@ class Server(uvicorn.Server):
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=KEEP_ALIVE,
         )
         config.load()
         super().__init__(config)
