@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.ratio import Ratio, best_of
+from benchmarks.ratio import Ratio, best_of, in_the_middle, in_turns
 from sharewell import DataVector
 from sharewell.collector import stay_calm
 from sharewell.config import Config, parse_config
@@ -150,14 +150,19 @@ def under_load(store: str, open_ledger: Callable[[str], DurableLedger]) -> list[
         ThreadPoolExecutor(ANALYSTS) as pool,
     ):
         paid()
-        times = best_of(ROUNDS, paid, free, cached, lambda: together(append), alone)
-    buying, guessing, recalling, grouped = (took / total for took in times[:4])
-    single = times[4] / ALONE
-    name = f"{store}, {ANALYSTS} analysts"
+        rounds = in_turns(ROUNDS, free, paid, lambda: together(append), alone, cached)
+
+    def beside(what: int, times: int, reference: int, repeats: int) -> tuple[float, float]:
+        return in_the_middle((took[what] / times, took[reference] / repeats) for took in rounds)
+
+    def ratio(kind: str, pair: tuple[float, float], reference: str, target: float) -> Ratio:
+        name = f"{store}, {ANALYSTS} analysts: {kind}"
+        return Ratio(name, pair[0], reference, pair[1], target, at_most=False)
+
     return [
-        Ratio(f"{name}: paid", buying, "its events, as many threads", grouped, 0.5, at_most=False),
-        Ratio(f"{name}: reconstructed", guessing, "one commit", single, 1.0, at_most=False),
-        Ratio(f"{name}: cached", recalling, "one commit", single, 1.0, at_most=False),
+        ratio("paid", beside(1, total, 2, total), "its events, as many threads", 0.5),
+        ratio("reconstructed", beside(0, total, 3, ALONE), "one commit", 1.0),
+        ratio("cached", beside(4, total, 3, ALONE), "one commit", 1.0),
     ]
 
 

@@ -1,7 +1,7 @@
 """One benchmark: a time of ours beside a time of the thing it is compared with."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -30,10 +30,26 @@ class Ratio:
 
 def best_of(repeats: int, *tasks: Callable[[], object]) -> list[float]:
     """The shortest time of each task; the tasks take turns, so that a busy moment hits all alike."""
-    best = [float("inf")] * len(tasks)
-    for _ in range(repeats):
-        for i, task in enumerate(tasks):
-            start = time.perf_counter()
-            task()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
+    return [min(times) for times in zip(*in_turns(repeats, *tasks), strict=True)]
+
+
+def in_turns(repeats: int, *tasks: Callable[[], object]) -> list[list[float]]:
+    """The times of all tasks, round by round."""
+    return [[seconds(task) for task in tasks] for _ in range(repeats)]
+
+
+def seconds(task: Callable[[], object]) -> float:
+    """How long a task takes."""
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def in_the_middle(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """Of times and their references, measured side by side, the pair whose ratio is the median.
+
+    For what takes seconds: a machine that others use, too, is faster at one moment than at the next, and
+    the best times of the two may come from different ones.
+    """
+    ranked = sorted(pairs, key=lambda pair: pair[0] / pair[1])
+    return ranked[len(ranked) // 2]
