@@ -159,6 +159,19 @@ def test_the_way_is_chosen_by_size(shape, name, rows, way):
     assert known._best_way() is way
 
 
+def test_an_estimate_is_remembered_until_something_is_learned_and_not_beyond_measure(monkeypatch):
+    monkeypatch.setattr(reconstruction, "MOST_REMEMBERED", 2)
+    case = make_case(SEEDS["h2"](line_of(12)), rows=1, queries=4, number=11, times=1)
+    known = case.start()
+    found = [known.estimate([query]) for query in case.queries]
+    again = [known.estimate([query]) for query in case.queries]
+    assert [one is other for one, other in zip(found, again, strict=True)] == [True, True, False, False]
+    with pytest.raises(ValueError, match="read-only"):
+        found[0][0][:] = 0
+    known.observe(case.batches[0].rows, case.batches[0].values, case.batches[0].variances)
+    assert known.estimate(case.queries[:1]) is not found[0]
+
+
 @pytest.mark.parametrize("shape", [(12,), (300,)], ids=str)
 def test_another_measurement_of_the_seed_counts_with_its_precision(shape):
     case = make_case(SEEDS["h2"](line_of(*shape)), rows=3, queries=5, number=11, times=1)

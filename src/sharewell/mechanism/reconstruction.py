@@ -94,6 +94,8 @@ class Reconstruction:
         if found is None:
             found = self._ready().estimate(queries)
             if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
+                for part in found:
+                    part.flags.writeable = False
                 self._estimates[key] = found
         return found
 
