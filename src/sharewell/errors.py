@@ -30,6 +30,7 @@
     │   ├── Paused             service.paused          the curator has paused the dataset
     │   └── Unreachable        service.unreachable     no service answers at that address
     └── LedgerError            ledger.invalid          what was given is no ledger, or no event for one
+        ├── LedgerMissing      ledger.missing          there is no ledger at the place
         ├── LedgerInUse        ledger.in-use           somebody else writes to the ledger
         ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written just now
         └── LedgerCorrupt      ledger.corrupt          what is stored is not what was written
@@ -240,6 +241,12 @@ class LedgerError(SharewellError):
     """What was given is no ledger, or cannot be stored in one."""
 
     code = "ledger.invalid"
+
+
+class LedgerMissing(LedgerError):
+    """There is no ledger at the place, or nothing in it yet."""
+
+    code = "ledger.missing"
 
 
 class LedgerInUse(LedgerError):

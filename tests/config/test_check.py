@@ -283,6 +283,30 @@ def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
     assert look["paid"] is None
 
 
+def test_an_epsilon_that_protects_nobody_is_warned_of(file, capsys):
+    text = "An epsilon of 100 promises little"
+    warned = checked(file(HERE.replace("epsilon = 1", "epsilon = 100")), capsys)
+    assert [message[: len(text)] for level, message in levels(warned) if level == "warning"] == [text]
+    assert text[:13] not in str(
+        levels(checked(file(HERE.replace("epsilon = 1", "epsilon = 10")), capsys))
+    )
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "warned"),
+    [
+        ('name = "round-robin"', True),
+        ('name = "round-robin"\nidle_after = 60', False),
+        ('name = "weighted-round-robin"\nturns = { ann = 2, ben = 1 }', True),
+        ('name = "randomized"', False),
+        ('name = "none"', False),
+    ],
+)
+def test_a_rotation_that_may_wait_for_ever_is_warned_of(file, capsys, scheduler, warned):
+    found = levels(checked(file(f"{HERE}[scheduler]\n{scheduler}\n"), capsys))
+    assert any("keeps everybody else waiting" in message for _, message in found) is warned
+
+
 def test_a_domain_that_is_too_large_is_an_error(file, capsys):
     found = checked(file(HERE.replace("high = 29", "high = 99_999_999")), capsys)
     assert not found["ok"]

@@ -47,8 +47,9 @@ def check(
 ) -> None:
     """Say what every setting will do, and what is wrong with it."""
     from sharewell.config.check import show_check
+    from sharewell.service.terms import of_ledger
 
-    if not show_check(config, as_json):
+    if not show_check(config, as_json, of_ledger):
         raise typer.Exit(NO)
 
 

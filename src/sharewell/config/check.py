@@ -11,17 +11,17 @@ from typing import Any
 from rich.console import Console
 
 from sharewell.config.check_tables import print_tables
-from sharewell.config.checked import Checked, check
+from sharewell.config.checked import Checked, Look, check
 from sharewell.config.forecast import Expected
 from sharewell.config.reader import read_config
 
 
-def show_check(path: str, as_json: bool) -> bool:
-    """Say what a configuration file will do, and whether it can be served.
+def show_check(path: str, as_json: bool, *also: Look) -> bool:
+    """Say what a configuration file will do, and whether it can be served; `also` look for more.
 
     Privacy: reads the names and types of the columns, and no row; spends nothing.
     """
-    checked = check(read_config(path))
+    checked = check(read_config(path), *also)
     if as_json:
         sys.stdout.write(json.dumps(_plain(checked), indent=2, ensure_ascii=False) + "\n")
     else:

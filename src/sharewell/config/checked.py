@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sharewell.config import findings
@@ -29,9 +30,14 @@ class Checked:
         return all(finding.level != "error" for finding in self.findings)
 
 
-def check(config: Config) -> Checked:
+#: Looks for more that is wrong with a configuration.
+Look = Callable[[Config], Iterable[Finding]]
+
+
+def check(config: Config, *also: Look) -> Checked:
     """All that follows from a configuration, from public things alone."""
-    found = [*findings.of_file(config), *findings.of_source(config)]
+    looks = (findings.of_file, findings.of_budget, findings.of_scheduler, findings.of_source, *also)
+    found = [finding for look in looks for finding in look(config)]
     who = means(config)
     found += findings.of_means(config, who)
     ahead: tuple[Outlook, ...] = ()

@@ -16,6 +16,8 @@ from sharewell.errors import DomainTooLarge, SharewellError
 
 Level = Literal["error", "warning", "note"]
 
+#: A larger epsilon is worth a second look.
+LARGE_EPSILON = 10
 #: How many numbers of lines are listed.
 LISTED = 10
 
@@ -50,6 +52,28 @@ def of_file(config: Config) -> Iterator[Finding]:
     left = 1 - sum(config.shares.values()) / config.budget.total
     if left > 0:
         yield Finding("note", f"{left} of the budget is nobody's: it is kept for those who join later.")
+
+
+def of_budget(config: Config) -> Iterator[Finding]:
+    """Whether the budget protects anybody."""
+    epsilon = config.budget.epsilon
+    if epsilon > LARGE_EPSILON:
+        yield Finding(
+            "warning",
+            f"An epsilon of {float(epsilon):g} promises little: whoever knows all other rows may become "
+            "next to certain of one.",
+            "Many who publish statistics stay at 1 to 5.",
+        )
+
+
+def of_scheduler(config: Config) -> Iterator[Finding]:
+    """Whether somebody may have to wait for ever."""
+    if config.scheduler().strict:
+        yield Finding(
+            "warning",
+            "Whoever has no question and does not say `done` keeps everybody else waiting.",
+            "Set scheduler.idle_after, in seconds, unless all of them know.",
+        )
 
 
 def of_source(config: Config) -> Iterator[Finding]:

@@ -84,10 +84,8 @@ class Curator:
         self._only: str | None = None
         self._noise = ExactNoise() if noise is None else noise
         self._ledger = MemoryLedger() if ledger is None else ledger
-        promise = (budget.currency, budget.epsilon, budget.delta, budget.total, neighbours)
-        self._accounts = Accounts(
-            budget, shares, self._ledger, Opened(*promise, data.domain.fingerprint)
-        )
+        opened = Opened.of(budget, neighbours, data.domain)
+        self._accounts = Accounts(budget, shares, self._ledger, opened)
         self._lock = Lock()
         #: Orders that were placed here and neither filled nor given up; views share them.
         self._orders: set[Order] = set()

@@ -14,6 +14,9 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, ClassVar, Protocol
 
+from sharewell.privacy.budget import Budget
+from sharewell.query.domain import Domain
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -26,6 +29,12 @@ class Opened:
     total: Fraction
     neighbours: str
     domain: str
+
+    @classmethod
+    def of(cls, budget: Budget, neighbours: str, domain: Domain) -> Opened:
+        """What is promised about a domain."""
+        promised = (budget.currency, budget.epsilon, budget.delta, budget.total)
+        return cls(*promised, neighbours, domain.fingerprint)
 
 
 @dataclass(frozen=True)

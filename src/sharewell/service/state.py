@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,7 +10,7 @@ from fractions import Fraction
 from sharewell.collector import without_collections
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import ConfigError, OverBudget
+from sharewell.errors import OverBudget
 from sharewell.mechanism.base import Mechanism
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Asked, Configured, Done, Event, Granted, Ledger, Left
@@ -20,6 +19,7 @@ from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
 from sharewell.service.history import Happened, History
 from sharewell.service.served import Served, refuse_withdrawn
+from sharewell.service.terms import refuse_other_terms
 from sharewell.service.ticket import Ticket, Tickets
 from sharewell.sharing.collective import Collective
 from sharewell.sharing.scheduler import Scheduler
@@ -71,7 +71,7 @@ class State:
         settings = Configured({"config": config.text})
         last = [event for event in remembering.events() if isinstance(event, Configured)][-1:]
         if last:
-            _refuse_other_terms(last[0], config)
+            refuse_other_terms(last[0], config)
         if last != [settings]:
             remembering.append(settings)
         mechanism = config.make(curator)
@@ -153,36 +153,6 @@ class State:
 
     def _compile(self, sql: str) -> Statement:
         return compile_sql(sql, self.config.domain, table=self.config.name)
-
-
-def _refuse_other_terms(before: Configured, config: Config) -> None:
-    """Refuse settings that would make what was promised and stored mean something else.
-
-    Prices that change in between would break the promise that nobody is worse off, questions are
-    stored with the name of their table, and the budget is that of whoever the privacy unit names.
-    Everything else may change from one start to the next.
-    """
-    then, now = (tomllib.loads(text) for text in (before.settings["config"], config.text))
-    name = [tables["dataset"].get("name", "people") for tables in (then, now)]
-    if name[0] != name[1]:
-        raise ConfigError(
-            f"dataset.name was {name[0]!r} when the ledger was begun, and is {name[1]!r} now.",
-            hint="Call it by its old name, or begin a new ledger.",
-        )
-    unit = [tables["dataset"].get("privacy_unit") for tables in (then, now)]
-    if unit[0] != unit[1]:
-        raise ConfigError(
-            f"dataset.privacy_unit was {unit[0]!r} when the ledger was begun, and is {unit[1]!r} now.",
-            hint="Set it back: what was spent was spent for those whom it names.",
-        )
-    old, new = then.get("mechanism", {}), now.get("mechanism", {})
-    for key in sorted(old.keys() | new.keys()):
-        if old.get(key) != new.get(key):
-            raise ConfigError(
-                f"mechanism.{key} was {old.get(key)!r} when the ledger was begun, and is "
-                f"{new.get(key)!r} now.",
-                hint="Set it back, or begin a new ledger: the old one has made promises with it.",
-            )
 
 
 class _Remembering:

@@ -63,4 +63,5 @@ def test_a_server_writes_its_log_while_it_runs(tmp_path):
     stream = io.StringIO()
     with running(write_dataset(tmp_path), log=Log(stream, gather=True)) as server:
         server.client().get("/healthz")
-        comes_true(lambda: events(stream) == ["request"])
+        comes_true(lambda: events(stream) == ["opening", "open", "request"])
+    assert events(stream)[3:] == ["closing", "closed"]

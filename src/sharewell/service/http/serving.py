@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import ssl
+import time
 from collections.abc import Callable, Collection, Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -111,10 +112,12 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, finish what was handed in, reply to everybody, and end."""
+        self._note("closing")
         self._reception.close()
         closing = asyncio.create_task(self._close())
         await super().shutdown(sockets)
         await closing
+        self._note("closed")
 
     async def on_tick(self, counter: int) -> bool:
         """Write the log, ten times a second."""
@@ -131,9 +134,13 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def _open(self) -> None:
+        # With many rows, or a long ledger, this takes a while.
+        self._note("opening")
+        begun = time.perf_counter()
         try:
             self._house = await asyncio.to_thread(self._open_house)
             self._reception.open(self._house)
+            self._note("open", seconds=round(time.perf_counter() - begun, 3))
             self._opened(self._house)
         except Exception as error:
             self.failure = error
@@ -147,6 +154,10 @@ class Server(uvicorn.Server):
                 await asyncio.to_thread(self._house.close)
         except Exception as error:
             self.failure = self.failure or error
+
+    def _note(self, event: str, **fields: float) -> None:
+        self._reception.log.write(event, **fields)
+        self._reception.log.flush()
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -13,7 +13,13 @@ from typing import Any, ClassVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
+from sharewell.errors import (
+    LedgerCorrupt,
+    LedgerError,
+    LedgerInUse,
+    LedgerMissing,
+    LedgerUnavailable,
+)
 from sharewell.service.ledger.chain import BEGINNING, Head, Row
 from sharewell.service.ledger.durable import DurableLedger
 from sharewell.service.ledger.store import CHUNK, Store, pending
@@ -237,15 +243,16 @@ class PostgresStore(Store):
     def _prepare(self, connection: psycopg.Connection[Any]) -> None:
         """Bring the tables up to date, and begin the ledger where there is none of that name."""
         if self.read_only:
-            if pending(self.migrations, self._version(connection)):
-                raise LedgerError(
+            version = self._version(connection)
+            if pending(self.migrations, version):
+                raise (LedgerError if version else LedgerMissing)(
                     f"The tables of the ledger {self._place} are of an older version, or not there yet.",
                     hint="Open it for writing once, which brings them up to date.",
                 )
             if not connection.execute(
                 "SELECT FROM sharewell.heads WHERE ledger = %s", (self.name,)
             ).rowcount:
-                raise LedgerError(f"There is no ledger {self._place}.", hint="Check the name.")
+                raise LedgerMissing(f"There is no ledger {self._place}.", hint="Check the name.")
             return
         with connection.transaction():
             # Ledgers of other names share the tables, and may be opened at this very moment.

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from sharewell.errors import LedgerCorrupt, LedgerError, LedgerUnavailable
+from sharewell.errors import LedgerCorrupt, LedgerError, LedgerMissing, LedgerUnavailable
 from sharewell.service.ledger.chain import Head, Row
 from sharewell.service.ledger.durable import DurableLedger
 from sharewell.service.ledger.file_lock import FileLock
@@ -69,7 +69,7 @@ class SqliteStore(Store):
         try:
             if read_only:
                 if not self.path.is_file():
-                    raise LedgerError(f"There is no ledger {self.path}.", hint="Check the path.")
+                    raise LedgerMissing(f"There is no ledger {self.path}.", hint="Check the path.")
             else:
                 self._lock = FileLock(self.path.with_name(f"{self.path.name}.lock"), self.path, wait)
                 # SQLite would make it readable by everybody. The -wal and -shm take after it.

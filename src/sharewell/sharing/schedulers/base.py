@@ -58,6 +58,11 @@ class Scheduler(ABC, Generic[Item]):
         return self._waiting
 
     @property
+    def strict(self) -> bool:
+        """Whether it waits for everybody until they ask or say done."""
+        return False
+
+    @property
     def finished(self) -> bool:
         """Whether every analyst said that nothing more will come, and nothing is waiting."""
         return not self._waiting and len(self._done) == len(self._buffers)

@@ -48,7 +48,7 @@ class RoundRobin(Scheduler[Item]):
 
     @property
     def strict(self) -> bool:
-        """Whether the rotation waits for everybody until they ask or say done."""
+        """Whether it waits for everybody until they ask or say done: without `idle_after`."""
         return self.idle_after is None
 
     @property
