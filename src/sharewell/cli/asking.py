@@ -145,7 +145,7 @@ def _read(sql: str) -> str:
     except UnicodeDecodeError:
         raise RequestError("What came in is no text.", hint="Send the SQL as UTF-8.") from None
     if not text.strip():
-        raise RequestError("There is no SQL.", hint="Write one such as SELECT COUNT(*) FROM people.")
+        raise RequestError("There is no SQL.", hint="Write a SELECT.")
     return text
 
 

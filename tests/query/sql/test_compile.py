@@ -203,3 +203,10 @@ def test_a_column_may_be_called_what_sql_calls_something_else(name):
 def test_the_table_has_the_name_it_is_given():
     statement = compile_sql('SELECT COUNT(*) FROM "the visits"', DOMAIN, table="the visits")
     assert statement.queries[0].l1_norm == DOMAIN.size
+
+
+@pytest.mark.parametrize("text", ["", ";", "DROP TABLE visits"])
+def test_what_is_no_question_is_shown_one_of_the_table_that_there_is(text):
+    with pytest.raises(SqlError) as refused:
+        compile_sql(text, Domain([Integer("age", 0, 85)]), table="visits")
+    assert refused.value.hint == "Write, for example, SELECT COUNT(*) FROM visits."

@@ -49,7 +49,7 @@ def compiled_before(text: str, domain: Domain, table: str = "people") -> Stateme
 
 
 def _compile(text: str, domain: Domain, table: str, most: int = MAX_QUERIES) -> Statement:
-    source = tokenize(text)
+    source = tokenize(text, table)
     check_words(source, {*domain.columns, table.casefold()})
     try:
         select = check_tree(source, parse(source))

@@ -21,8 +21,6 @@ MAX_NESTING = 100
 #: How many parts of the tree may lie in one another; a chain of ANDs, or of ORs, is one part. Each takes
 #: up to three calls in one another: here, and in HAVING once more when the answers have been paid for.
 MAX_DEPTH = 2 * MAX_NESTING + 20
-#: What to write instead of something that is no question at all.
-EXAMPLE = "Write, for example, SELECT COUNT(*) FROM people."
 #: How many of the words in question an error shows.
 SHOWN = 60
 #: How many parents are looked at for the place of a node that does not know it.
@@ -92,7 +90,7 @@ def _marks(node: exp.Expr) -> list[dict[str, Any]]:
     return [part.meta for part in node.walk() if "start" in part.meta]
 
 
-def tokenize(text: str) -> SqlText:
+def tokenize(text: str, table: str) -> SqlText:
     """Take a text apart into the words of one SELECT."""
     _check_characters(text)
     try:
@@ -106,7 +104,7 @@ def tokenize(text: str) -> SqlText:
             where=SqlText(text, ()).at(start, len(text)),
         ) from None
     source = SqlText(text, tuple(tokens))
-    select = _one_select(source)
+    select = _one_select(source, table)
     _check_gaps(source)
     return select
 
@@ -163,15 +161,16 @@ def _check_gaps(source: SqlText) -> None:
             )
 
 
-def _one_select(source: SqlText) -> SqlText:
+def _one_select(source: SqlText, table: str) -> SqlText:
     """The text without the semicolon at its end, where it is one SELECT."""
     tokens = source.tokens
+    example = f"Write, for example, SELECT COUNT(*) FROM {table}."  # noqa: S608
     if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     if not tokens:
-        raise SqlSyntaxError("There is no SQL in the text.", hint=EXAMPLE)
+        raise SqlSyntaxError("There is no SQL in the text.", hint=example)
     if tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
-        raise SqlError("Only SELECT is answered.", hint=EXAMPLE, where=source.at_token(tokens[0]))
+        raise SqlError("Only SELECT is answered.", hint=example, where=source.at_token(tokens[0]))
     for token in tokens:
         if token.token_type is TokenType.SEMICOLON:
             raise SqlError(
