@@ -4,6 +4,7 @@ import io
 import json
 import threading
 
+from sharewell.service.house import House
 from sharewell.service.http.logs import Log
 from tests.service.http.servers import running, write_dataset
 from tests.service.waiting import comes_true
@@ -63,5 +64,18 @@ def test_a_server_writes_its_log_while_it_runs(tmp_path):
     stream = io.StringIO()
     with running(write_dataset(tmp_path), log=Log(stream, gather=True)) as server:
         server.client().get("/healthz")
-        comes_true(lambda: events(stream) == ["opening", "open", "request"])
-    assert events(stream)[3:] == ["closing", "closed"]
+        comes_true(lambda: events(stream) == ["open", "request"])
+    assert events(stream)[2:] == ["closing", "closed"]
+
+
+def test_what_takes_long_to_open_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("sharewell.service.http.serving.SLOW", 0.01)
+    stream = io.StringIO()
+    path = write_dataset(tmp_path)
+
+    def slowly() -> House:
+        comes_true(lambda: events(stream) == ["opening"])
+        return House.open([path])
+
+    with running(open_house=slowly, log=Log(stream, gather=True)):
+        assert events(stream) == ["opening", "open"]

@@ -25,6 +25,8 @@ from sharewell.service.http.app import App, create_app
 from sharewell.service.http.logs import open_log
 from sharewell.service.http.protocol import CarefulProtocol
 
+#: What takes longer to open than this, in seconds, is told in the log.
+SLOW = 1.0
 LOGGERS = ("uvicorn.error", "sharewell", "asyncio")
 
 
@@ -112,12 +114,14 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing new, finish what was handed in, reply to everybody, and end."""
-        self._note("closing")
+        if self._house is not None:
+            self._note("closing")
         self._reception.close()
         closing = asyncio.create_task(self._close())
         await super().shutdown(sockets)
         await closing
-        self._note("closed")
+        if self._house is not None:
+            self._note("closed")
 
     async def on_tick(self, counter: int) -> bool:
         """Write the log, ten times a second."""
@@ -135,8 +139,8 @@ class Server(uvicorn.Server):
 
     async def _open(self) -> None:
         # With many rows, or a long ledger, this takes a while.
-        self._note("opening")
         begun = time.perf_counter()
+        slow = asyncio.get_running_loop().call_later(SLOW, self._note, "opening")
         try:
             self._house = await asyncio.to_thread(self._open_house)
             self._reception.open(self._house)
@@ -145,6 +149,8 @@ class Server(uvicorn.Server):
         except Exception as error:
             self.failure = error
             self.should_exit = True
+        finally:
+            slow.cancel()
 
     async def _close(self) -> None:
         if self._opening is not None:
