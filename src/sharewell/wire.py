@@ -102,6 +102,8 @@ class Answer(Message):
     cost: str
     #: Who paid for what it is made of, where that was one person.
     paid_by: str | None = None
+    #: What to know before one relies on it, in sentences.
+    notes: tuple[str, ...] = ()
 
 
 class Ticket(Message):
@@ -122,11 +124,13 @@ class Offer(Message):
     """What a statement would cost, and the standard errors of its columns of numbers.
 
     Each of `errors` belongs to a column: the largest and the smallest over its rows, null where that is
-    not known before one asks, as of an average.
+    not known before one asks, as of an average. Where there are averages, each of `averages` has for
+    such a column the largest of its sums and the largest of its counts, and null for others.
     """
 
     cost: str
     errors: tuple[tuple[float, float] | None, ...]
+    averages: tuple[tuple[float, float] | None, ...] = ()
 
 
 class Quote(Message):
@@ -140,6 +144,8 @@ class Quote(Message):
     free: Offer | None
     #: What there is to pay with.
     means: str
+    #: What to know before one asks, in sentences.
+    notes: tuple[str, ...] = ()
 
 
 class Attribute(Message):

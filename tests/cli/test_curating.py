@@ -56,6 +56,11 @@ def test_analysts_are_shown_with_what_they_have_left(way):
     assert wire.Analysts.model_validate(plain).model_dump(mode="json") == plain
 
 
+def test_nothing_that_is_left_is_said_in_words(way):
+    said("analysts", "add", "cleo", "1/2", *way.of("curator"))
+    assert "All of it is given out." in said("analysts", *way.of("curator"))
+
+
 def test_somebody_is_taken_in_and_let_go(server):
     link = server.of("curator")
     told = typed("analysts", "add", "cleo", "1/10", *link)

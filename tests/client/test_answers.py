@@ -4,6 +4,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 
@@ -132,7 +133,12 @@ class TestLookingUp:
 
     @pytest.mark.parametrize(
         ("label", "hint"),
-        [("18-46", "Did you mean '18-64'?"), (99, "There are '0-17', '18-64', None.")],
+        [
+            ("18-46", "Did you mean '18-64'?"),
+            (99, "There are '0-17', '18-64', None."),
+            ("None", "Did you mean None?"),
+            ("NULL", "Did you mean None?"),
+        ],
     )
     def test_a_label_that_is_not_there_is_told_with_those_that_are(self, label, hint):
         with pytest.raises(NotFound, match=re.escape(f"There is no row {label!r}. {hint}")):
@@ -144,6 +150,19 @@ class TestLookingUp:
 
 
 class TestText:
+    def test_notes_come_last(self):
+        note = "The largest tend to be too large."
+        noted = replace(BY_AGE, notes=(note,))
+        assert repr(noted) == f"{BY_AGE!r}\n{note}"
+        assert f"<br>{note}</caption>" in noted._repr_html_()
+        told = wire.Answer(
+            columns=(wire.Column(name="n", kind="number"),),
+            rows=(({"value": 1.0, "source": "measured"},),),
+            cost="0",
+            notes=(note,),
+        )
+        assert repr(read_answer(told, "SELECT")).splitlines()[1:] == [note]
+
     def test_a_table_is_aligned(self):
         assert repr(BY_AGE).splitlines() == [
             "age_group    COUNT(*)",

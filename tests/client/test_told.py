@@ -36,6 +36,12 @@ FREE = Offer(Fraction(0), (141.0,))
             "costs 1/50 of 1/4, standard error 28 (n)",
         ),
         (
+            quote(
+                Offer(Fraction(1, 50), (28.0, None), (None, (900.0, 28.0))), columns=("n", "AVG(age)")
+            ),
+            "costs 1/50 of 1/4, standard error 28 (n), 900 of the sum and 28 of the count (AVG(age))",
+        ),
+        (
             quote(Offer(Fraction(1, 50), (None,))),
             "costs 1/50 of 1/4, standard error not known beforehand",
         ),

@@ -237,6 +237,97 @@ def test_mixed_texts_are_no_numbers(tmp_path):
     )
 
 
+def days(rows: int) -> list[str]:
+    return [str(dt.date(2024, 2, 10) + dt.timedelta(days=n % 200)) for n in range(rows)]
+
+
+def test_a_few_odd_values_do_not_spoil_a_column(tmp_path):
+    columns: dict[str, list[Any]] = {
+        "age": [n % 90 for n in range(ROWS)],
+        "visits": [n % 5 for n in range(ROWS)],
+        "fee": ["" if n % 9 == 1 else n % 90 + 0.25 for n in range(ROWS)],
+        "admitted": days(ROWS),
+    }
+    columns["age"][3] = columns["visits"][7] = "secretive"
+    columns["fee"][0] = columns["fee"][2] = columns["admitted"][5] = "01/12/2024"
+    config, text = init(write_csv(tmp_path / "people.csv", columns))
+    assert config.domain.attributes == (
+        Integer("age", 0, 89, other="other"),
+        Integer("visits", 0, 4, other="other"),
+        Binned("fee", [*range(0, 100, 10)], nullable=True, other="other"),
+        Date("admitted", "2024-02-01", "2024-08-31", by="month", other="other"),
+    )
+    odd = [line.partition("REVIEW: ")[2] for line in text.split("\n") if line.startswith("other")]
+    assert [reason.partition(" of ")[0] for reason in odd] == [
+        *("1 value is", "1 value is", "2 values are", "1 value is")
+    ]
+    assert "secretive" not in text
+    assert "01/12" not in text
+
+
+def test_odd_values_are_counted_where_the_proposal_says(tmp_path):
+    ages: list[Any] = [n % 90 for n in range(ROWS)]
+    ages[:3] = ["unknown", "12.x", ""]
+    config, _ = init(write_csv(tmp_path / "people.csv", {"age": ages}), quickly=True)
+    counts = dict(zip(config.domain["age"].labels, config.vector().counts, strict=True))
+    assert (counts["other"], counts[None], sum(counts.values())) == (2, 1, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("odd", "good", "empty", "read"),
+    [
+        (1, 20, 0, True),
+        (1, 19, 0, False),
+        (0, 2, 0, True),
+        (5, 95, 0, True),
+        (6, 94, 0, False),
+        (1, 20, 50, True),
+        (0, 20, 50, True),
+        (0, 19, 50, False),
+    ],
+)
+def test_nearly_all_means_95_in_100_of_20_or_more_that_are_not_empty(tmp_path, odd, good, empty, read):
+    strays, blanks = ["x"] * odd, ["", " \t"] * (empty // 2)
+    table = pa.table(
+        {
+            "number": [str(n % 9) for n in range(good)] + strays + blanks,
+            "day": ["2024-02-10"] * good + strays + blanks,
+        }
+    )
+    config, text = init(_copy(table, tmp_path / "few.parquet"), quickly=True)
+    expected = [Integer, Date] if read else [Category, Category]
+    assert [type(attribute) for attribute in config.domain.attributes] == expected
+    # Empty texts are no NULL, and so go to the same cell.
+    told = re.findall(r"REVIEW: (\d+) values? (?:is|are) of another kind", text)
+    assert told == [str(odd + empty)] * 2 * (read and odd + empty > 0)
+
+
+def test_too_many_odd_values_leave_a_column_out_as_ever(tmp_path):
+    ages = [f"about {n}" if n % 10 == 0 else n % 90 for n in range(ROWS)]
+    columns: dict[str, list[Any]] = {"age": ages, "sex": ["f", "m"] * (ROWS // 2)}
+    config, text = init(write_csv(tmp_path / "people.csv", columns), quickly=True)
+    assert config.domain.names == ("sex",)
+    assert "more than 50" in left_out(text)["age"]
+
+
+def test_codes_are_no_numbers_even_among_odd_values(tmp_path):
+    codes = [f"0213{n % 10}" for n in range(ROWS - 1)]
+    config, _ = init(write_csv(tmp_path / "codes.csv", {"zip": [*codes, "?"]}), quickly=True)
+    assert config.domain["zip"] == Category("zip", sorted({*codes, "?"}), other="other")
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [(["north", "North"], True), (["south", "south "], True), (["north", "south"], False)],
+)
+def test_categories_that_only_case_or_white_space_tells_apart_are_told_of(tmp_path, values, told):
+    config, text = init(write_csv(tmp_path / "wards.csv", {"ward": values * 20}), quickly=True)
+    assert config.domain["ward"] == Category("ward", sorted(values), other="other")
+    before = text.partition("\n[attributes.ward]")[0].rpartition("\n")[2]
+    assert before.startswith("# REVIEW: some categories differ only in case or in white space") == told
+    assert len(marks(text)) == text.count("REVIEW: ")
+
+
 def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):
     source = tmp_path / "people.csv"
     source.write_text("age,sex\n")

@@ -153,3 +153,8 @@ def test_every_key_of_the_service_is_documented():
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     missing = [field.name for field in fields(Service) if f"`service.{field.name}`" not in page]
     assert missing == []
+
+
+def test_names_that_differ_in_case_alone_are_refused():
+    with pytest.raises(ConfigError, match="'ann' and 'Ann', which differ in case alone"):
+        parse_config(f'{SMALL}\n[analysts.Ann]\nshare = "1/8"\n')

@@ -64,6 +64,17 @@ def test_who_has_no_budget_left_is_answered_from_what_is_known():
     known = mechanism.answer(interval(3, 6), "ann")
     assert (known.source, known.cost, known.payer) == ("reconstructed", 0, None)
     assert known.value == pytest.approx(18)
+    assert mechanism.preview(interval(3, 6), "ann").paid is None
+
+
+def test_what_was_bought_before_is_offered_also_to_those_who_have_nothing_left():
+    mechanism = made()
+    for last in range(1, 5):
+        mechanism.answer(interval(0, last), "ann")
+    offered = mechanism.preview(interval(0, 1), "ann")
+    assert offered.paid == offered.free
+    assert (offered.paid.cost, offered.paid.sources) == (0, ("cached",))
+    assert mechanism.answer(interval(0, 1), "ann").source == "cached"
 
 
 def test_a_seed_row_is_never_bought_again_unless_that_is_wanted():

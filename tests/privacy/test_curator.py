@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell import Block, Domain, Integer, LinearQuery
+from sharewell import Block, DataVector, Domain, Integer, LinearQuery
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, SharewellError, UnknownPayer
 from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.privacy.budget import Budget
@@ -328,13 +328,16 @@ def test_no_sequence_of_charges_passes_a_share_and_the_ledger_remembers_all(char
 def test_a_ledger_opens_only_for_the_dataset_it_began_with():
     ledger = MemoryLedger()
     curator(ledger=ledger)
-    for options in (
-        {"total": "2"},
-        {"neighbours": "replace-one"},
-        {"shares": {"ann": "1/3", "bob": "1/2"}},
+    for options, told in (
+        ({"total": "2"}, "begun with epsilon = 1, and this is epsilon = 2."),
+        ({"neighbours": "replace-one"}, "begun with neighbours = add-remove, and this is"),
+        ({"shares": {"ann": "1/3", "bob": "1/2"}}, "gives ann another share"),
     ):
-        with pytest.raises(PrivacyError):
+        with pytest.raises(PrivacyError, match=told):
             curator(ledger=ledger, **options)
+    other = DataVector(Domain([Integer("age", 0, 99)]), np.zeros(100, dtype=np.int64))
+    with pytest.raises(PrivacyError, match="begun with other columns, or with other values of theirs"):
+        Curator(other, Budget.pure("1"), {"ann": "1/2"}, ledger=ledger)
 
 
 def test_over_budget_charges_from_many_threads_never_pass():

@@ -353,6 +353,7 @@ def test_a_newcomer_has_a_part_of_the_budget_and_a_token(desk):
         ("dan", "1/0", PrivacyError),
         ("dan", "nan", PrivacyError),
         ("ann", "1/10", SharingError),
+        ("Ann", "1/10", RequestError),
         ("curator", "1/10", RequestError),
         ("d/n", "1/10", RequestError),
         ("..", "1/10", RequestError),

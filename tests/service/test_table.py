@@ -26,6 +26,7 @@ from sharewell.lab.noise import SeededNoise
 from sharewell.mechanism.base import Answer
 from sharewell.mechanism.laplace import Laplace
 from sharewell.query.ordered import Binned, Date
+from sharewell.query.statement import Mean
 from sharewell.service import table
 from sharewell.service.quote import Quote
 from sharewell.service.result import Result
@@ -236,10 +237,48 @@ def test_a_quote_has_the_largest_and_the_smallest_error_of_each_column_of_number
     found = quoted(sql, flat, None)
     sources = [output.source for output in statement.outputs[2:]]
     expected = [None, *((errors[s.block][1], errors[s.block][0]) for s in sources)]  # type: ignore[union-attr]
-    assert found.paid == wire.Offer(cost="1/8", errors=tuple(expected))
+    average = statement.outputs[1].source
+    assert isinstance(average, Mean)
+    parts = (errors[average.total][1], errors[average.count][1])
+    assert found.paid == wire.Offer(cost="1/8", errors=tuple(expected), averages=(parts, None, None))
     assert found.free is None
     assert (found.groups, found.means, found.sql) == (1, "1/2", sql)
     assert [column.kind for column in found.columns] == ["group", "number", "number", "number"]
+
+
+def test_the_errors_of_an_average_are_not_known_where_those_of_a_part_are_not():
+    found = quoted("SELECT AVG(age) FROM people", (1.0, None), (math.inf, 2.0))
+    assert (found.paid and found.paid.averages, found.free and found.free.averages) == ((None,), (None,))
+
+
+BINNED = Domain([Binned("stay", [0, 3, 7, 365]), Integer("age", 0, 19), Category("sex", ["F", "M"])])
+
+
+@pytest.mark.parametrize(
+    ("sql", "warned"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE stay >= 3", []),
+        ("SELECT SUM(age), COUNT(stay) FROM people", []),
+        ("SELECT stay, COUNT(*) FROM people GROUP BY stay ORDER BY stay LIMIT 2", []),
+        ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex ORDER BY n", []),
+        ("SELECT sex FROM people GROUP BY sex ORDER BY COUNT(*) DESC LIMIT 1", ["Noisy numbers"]),
+        ("SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 3", ["Noisy numbers"]),
+        ("SELECT SUM(stay), AVG(age), AVG(stay) FROM people", ["stay is known by its bins"]),
+        ("SELECT AVG(stay) FILTER (WHERE sex = 'F') FROM people", ["stay is known by its bins"]),
+        (
+            "SELECT sex FROM people GROUP BY sex HAVING SUM(stay) > 3",
+            ["stay is known by its bins", "Noisy numbers"],
+        ),
+    ],
+)
+def test_what_no_interval_covers_is_noted_before_and_after_one_asks(sql, warned):
+    count = len(compile_sql(sql, BINNED).queries)
+    answered = answer_table(result(sql, [1.0] * count, BINNED)).notes
+    statement = compile_sql(sql, BINNED)
+    quoted = quote_table(Quote(statement, Fraction(1), Fraction(1), None, None)).notes
+    assert answered == quoted
+    assert len(answered) == len(warned)
+    assert all(note.startswith(start) for note, start in zip(answered, warned, strict=True))
 
 
 @pytest.mark.parametrize("unknown", [None, math.inf])

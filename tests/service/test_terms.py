@@ -32,7 +32,8 @@ def test_a_ledger_that_goes_on_is_told_and_not_changed(path):
     [found] = of_ledger(read_config(path))
     assert (found.level, found.message) == (
         "note",
-        "The service will go on with its ledger, which has 2 questions.",
+        "The service will go on with its ledger: 2 questions were asked, and 1/4 of the budget is "
+        "nobody's by now.",
     )
     assert path.with_name("people.ledger.sqlite").read_bytes() == before
 

@@ -65,7 +65,7 @@ def tell_token(token: wire.Token, as_json: bool) -> None:
         print_json(token)
         return
     typer.echo(
-        f"A new token for the {token.role} {token.name}. It is shown once; a former one has ended.\n"
+        f"A new token for the {token.role} {token.name}. It is shown once; any former one has ended.\n"
         "Pass it on where nobody else reads it. SHAREWELL_TOKEN is where commands look for it.",
         err=True,
     )

@@ -34,6 +34,12 @@ def show_answer(answer: wire.Answer, sql: str, *, pay: bool) -> None:
     # Whoever pays has everything measured that nobody has bought, as long as the share reaches.
     if pay and "reconstructed" in _all_sources(found):
         show(Text("What was left of your share was not enough to have it measured.", style="yellow"))
+    _show_notes(answer.notes)
+
+
+def _show_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        show(Text(clean(note), style="yellow"))
 
 
 def _show_table(found: AnswerTable) -> None:
@@ -88,13 +94,15 @@ def show_quote(quote: wire.Quote) -> None:
             style="dim",
         )
     )
+    _show_notes(quote.notes)
 
 
 def _offered(offer: wire.Offer | None, otherwise: str, names: Sequence[str]) -> list[str]:
     """What an offer costs, and how far off each number may be."""
     if offer is None:
         return [otherwise, *("-" for _ in names)]
-    return [_cost(offer.cost), *map(_error, offer.errors)]
+    averages = offer.averages or (None,) * len(offer.errors)
+    return [_cost(offer.cost), *map(_error, offer.errors, averages)]
 
 
 def _cost(text: str) -> str:
@@ -102,7 +110,10 @@ def _cost(text: str) -> str:
     return amount(cost) if cost else "nothing"
 
 
-def _error(extremes: tuple[float, float] | None) -> str:
+def _error(extremes: tuple[float, float] | None, parts: tuple[float, float] | None) -> str:
+    if extremes is None and parts is not None:
+        total, count = (number(REACH * error, REACH * error) for error in parts)
+        return f"sum {total}, count {count}"
     if extremes is None:
         return "not known"
     most, least = (REACH * error for error in extremes)

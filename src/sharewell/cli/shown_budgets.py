@@ -51,4 +51,5 @@ def show_analysts(analysts: wire.Analysts) -> None:
             bar(left, share),
         )
     part, nobodys = (amount(Fraction(x)) for x in (analysts.unallocated_part, analysts.unallocated))
-    show(shown, Text(f"{part} of the budget, {unit} {nobodys}, is nobody's yet.", style="dim"))
+    yet = f"{part} of the budget, {unit} {nobodys}, is nobody's yet."
+    show(shown, Text(yet if Fraction(analysts.unallocated) else "All of it is given out.", style="dim"))

@@ -64,9 +64,11 @@ class Answer(Estimate):
     #: Who paid for what the answer is made of, where that was one person.
     paid_by: str | None
     sql: str
+    #: What to know before one relies on it.
+    notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}, {price(self.cost)}"
+        return "\n".join((f"{super().__repr__()}, {price(self.cost)}", *self.notes))
 
 
 def estimate(number: wire.Number) -> Estimate:
@@ -79,7 +81,14 @@ def only_answer(of: wire.Answer, sql: str) -> Answer:
     found = wire.Number.model_validate(of.rows[0][0])
     own = estimate(found)
     return Answer(
-        own.value, own.standard_error, own.interval, own.source, Fraction(of.cost), of.paid_by, sql
+        own.value,
+        own.standard_error,
+        own.interval,
+        own.source,
+        Fraction(of.cost),
+        of.paid_by,
+        sql,
+        of.notes,
     )
 
 

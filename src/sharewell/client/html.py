@@ -39,10 +39,12 @@ def page(table: AnswerTable) -> str:
         f"<tr style='background:none'>{''.join(map(_cell, row, scales))}</tr>" for row in rows
     )
     more = f"{escape(table.left_out)}<br>" if table.left_out else ""
+    notes = "".join(f"<br>{escape(note)}" for note in table.notes)
     return (
         "<table style='border-collapse:collapse;border:none;color:inherit;"
         "font-variant-numeric:tabular-nums'>"
-        f"<caption style='{QUIET}'>{more}{escape(table.caption)}; whiskers: 95 % intervals</caption>"
+        f"<caption style='{QUIET}'>{more}{escape(table.caption)}; whiskers: 95 % intervals"
+        f"{notes}</caption>"
         f"<thead><tr style='background:none'>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 

@@ -44,6 +44,8 @@ class AnswerTable:
     #: Who paid for what it is made of, where that was one person.
     paid_by: str | None
     sql: str
+    #: What to know before one relies on it.
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -91,10 +93,12 @@ class AnswerTable:
     def _offered(self, label: Any) -> str:
         if not any(self.grouped):
             return "It has no labels: take its only row from `rows`."
-        near = difflib.get_close_matches(str(label), map(str, self._by_label), n=1)
+        # Both as it is shown and as Python has it: NULL is None.
+        known = {text: each for each in self.labels for text in (in_words(each), str(each))}
+        near = difflib.get_close_matches(str(label), known, n=1)
         few = ", ".join(repr(each) for each in self.labels[:5])
         more = ", ..." if len(self) > 5 else ""
-        return f"Did you mean {near[0]!r}?" if near else f"There are {few}{more}." if few else ""
+        return f"Did you mean {known[near[0]]!r}?" if near else f"There are {few}{more}." if few else ""
 
     def to_pandas(self) -> pandas.DataFrame:
         """A pandas frame; a number n has columns n, n_error, n_low and n_high beside each other."""
@@ -149,13 +153,14 @@ class AnswerTable:
         ]
         rule = "  ".join("─" * width for width in widths)
         more = [self.left_out] if self.left_out else []
-        return "\n".join((aligned[0], rule, *aligned[1:], *more, f"({self.caption})"))
+        return "\n".join((aligned[0], rule, *aligned[1:], *more, f"({self.caption})", *self.notes))
 
     def __rich__(self) -> RichTable:
         from rich.markup import escape
         from rich.table import Table as RichTable
 
-        caption = f"{self.left_out}\n{self.caption}" if self.left_out else self.caption
+        more = (self.left_out,) if self.left_out else ()
+        caption = "\n".join((*more, self.caption, *self.notes))
         table = RichTable(caption=escape(caption), caption_justify="left")
         for name, group in zip(self.columns, self.grouped, strict=True):
             table.add_column(escape(name), justify="left" if group else "right")
@@ -191,4 +196,4 @@ def read_answer(of: wire.Answer, sql: str) -> Answer | AnswerTable:
         for row in of.rows
     )
     names = tuple(column.name for column in of.columns)
-    return AnswerTable(names, grouped, rows, Fraction(of.cost), of.paid_by, sql)
+    return AnswerTable(names, grouped, rows, Fraction(of.cost), of.paid_by, sql, of.notes)

@@ -17,11 +17,15 @@ class Offer:
     cost: Fraction
     #: For each column of numbers the largest standard error over its rows; None where it is not known.
     standard_errors: tuple[float | None, ...]
+    #: Where there are averages: for each column that is one, the largest standard errors of its sums and
+    #: of its counts.
+    averages: tuple[tuple[float, float] | None, ...] = ()
 
     @classmethod
     def read(cls, told: wire.Offer) -> Offer:
         """An offer as it came over the wire."""
-        return cls(Fraction(told.cost), tuple(pair and pair[0] for pair in told.errors))
+        errors = tuple(pair and pair[0] for pair in told.errors)
+        return cls(Fraction(told.cost), errors, told.averages)
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +43,8 @@ class Quote:
     free: Offer | None
     #: What there is to pay with.
     means: Fraction
+    #: What to know before one asks.
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, told: wire.Quote) -> Quote:
@@ -50,6 +56,7 @@ class Quote:
             Offer.read(told.paid) if told.paid else None,
             Offer.read(told.free) if told.free else None,
             Fraction(told.means),
+            told.notes,
         )
 
     @property
@@ -64,16 +71,21 @@ class Quote:
             first = f"free, {self._errors(self.paid)}"
         else:
             first = f"costs {amount(self.paid.cost)} of {amount(self.means)}, {self._errors(self.paid)}"
-        if self.free is None or (self.paid and self.paid.cost == 0):
-            return first
-        return f"{first}\nwith pay=False: free, {self._errors(self.free)}"
+        lines = [first]
+        if self.free is not None and not (self.paid and self.paid.cost == 0):
+            lines.append(f"with pay=False: free, {self._errors(self.free)}")
+        return "\n".join((*lines, *self.notes))
 
     def _errors(self, offer: Offer) -> str:
-        known = [
-            f"{number(error, error)}{f' ({name})' if len(self.columns) > 1 else ''}"
-            for name, error in zip(self.columns, offer.standard_errors, strict=True)
-            if error is not None
-        ]
+        known = []
+        averages = offer.averages or (None,) * len(self.columns)
+        for name, error, parts in zip(self.columns, offer.standard_errors, averages, strict=True):
+            of = f" ({name})" if len(self.columns) > 1 else ""
+            if error is not None:
+                known.append(f"{number(error, error)}{of}")
+            elif parts is not None:
+                total, count = (number(part, part) for part in parts)
+                known.append(f"{total} of the sum and {count} of the count{of}")
         if not known:
             return "standard error not known beforehand"
         return f"standard error {'at most ' if self.groups > 1 else ''}{', '.join(known)}"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,8 @@ MOST_VALUES = 50
 COMPARED = 100_000
 #: How many columns one statement looks at: planning one takes the square of that.
 AT_ONCE = 10
+#: Texts are numbers or days if so many of them are, and such a part of those that are not empty.
+FEWEST_READ, PART_READ = 20, Fraction(95, 100)
 
 
 Holds = Literal["booleans", "whole numbers", "numbers", "dates", "texts", "nothing", "other things"]
@@ -55,6 +58,8 @@ class Seen:
     #: The least and the largest number or day.
     low: Any = None
     high: Any = None
+    #: How many texts are no number, in a column of numbers, or no day, in one of days.
+    odd: int = 0
     #: All values of a column of texts, unless they are more than MOST_VALUES.
     values: tuple[str, ...] = ()
     #: The length of the longest text.
@@ -147,8 +152,10 @@ def _aggregates(column: Column) -> Iterator[str]:
     if kind is Kind.TEXT:
         written = text(column).sql("duckdb")
         yield f"MAX(LENGTH({written}))"
+        yield f"COUNT(*) FILTER (NOT regexp_full_match({written}, '\\s*'))"
         # 02139 is a code and no number, although it can be read as one.
-        yield f"COUNT(*) FILTER (regexp_matches({written}, '^\\s*[-+]?0[0-9]'))"
+        code = f"regexp_matches({written}, '^\\s*[-+]?0[0-9]')"
+        yield f"COUNT({number(column).sql('duckdb')}) FILTER ({code})"
 
 
 def _seen(engine: _WholeTable, column: Column, rows: int, found: list[Any]) -> Seen:
@@ -160,30 +167,39 @@ def _seen(engine: _WholeTable, column: Column, rows: int, found: list[Any]) -> S
     if not filled:
         return seen("nothing")
     numbers = rest[:5] if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT) else None
-    days = rest[-5:-2] if kind is Kind.TEXT else rest[-3:]
-    longest, codes = rest[-2:] if kind is Kind.TEXT else (0, 0)
+    days = rest[-6:-3] if kind is Kind.TEXT else rest[-3:]
+    longest, written, codes = rest[-3:] if kind is Kind.TEXT else (0, filled, 0)
     # An estimate, which is made certain only where it is near the number of rows.
     differ = distinct > 0.8 * filled and _all_differ(engine, column)
     many = {"filled": filled, "missing": filled < rows, "all_differ": differ, "longest": longest}
     if kind is Kind.BOOLEAN:
         return seen("booleans", **many)
-    if numbers and numbers[1] and numbers[0] == filled and not codes:
-        _, finite, whole, low, high = numbers
+    if numbers and numbers[1] and _nearly_all(numbers[0], filled, written) and not codes:
+        read, finite, whole, low, high = numbers
+        odd = filled - read
         holds: Holds = "whole numbers" if finite == whole and max(-low, high) < 2**52 else "numbers"
         # NaN counts as missing.
-        many["missing"] = finite < rows
-        return seen(holds, low=low, high=high, **many)
-    if kind in (Kind.DATE, Kind.TIMESTAMP) or (kind is Kind.TEXT and days[0] == filled):
+        many["missing"] = finite + odd < rows
+        return seen(holds, low=low, high=high, odd=odd, **many)
+    if kind in (Kind.DATE, Kind.TIMESTAMP) or (
+        kind is Kind.TEXT and _nearly_all(days[0], filled, written)
+    ):
         if not days[0]:
             return seen("nothing")
         low, high = (dt.date.fromisoformat(text) for text in days[1:])
-        return seen("dates", low=low, high=high, **many)
+        odd = filled - days[0] if kind is Kind.TEXT else 0
+        return seen("dates", low=low, high=high, odd=odd, **many)
     if kind is not Kind.TEXT:
         return seen("nothing")
     values = _values(engine, column) if distinct < 4 * MOST_VALUES else ()
     if values and _are_booleans(values):
         return seen("booleans", **many)
     return seen("texts", values=values, **many)
+
+
+def _nearly_all(read: int, filled: int, written: int) -> bool:
+    """Whether so many of the values could be read that those which could not are mere slips."""
+    return read == filled or (read >= FEWEST_READ and read >= PART_READ * written)
 
 
 def _all_differ(engine: _WholeTable, column: Column) -> bool:

@@ -51,7 +51,7 @@ def of_file(config: Config) -> Iterator[Finding]:
         yield of_error(error)
     left = 1 - sum(config.shares.values()) / config.budget.total
     if left > 0:
-        yield Finding("note", f"{left} of the budget is nobody's: it is kept for those who join later.")
+        yield Finding("note", f"The file leaves {left} of the budget to those who join later.")
 
 
 def of_budget(config: Config) -> Iterator[Finding]:

@@ -44,6 +44,8 @@ class Form:
     type: str
     cells: int
     settings: tuple[Setting, ...] = ()
+    #: What the curator should look at in the column as a whole.
+    review: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def _guess(seen: Seen, *, empty: bool) -> Guess:
     if empty and seen.kind is not None:
         form = _placeholder(seen)
         return Guess(seen.name, (form,) if form else ())
-    forms = tuple(_with_null(seen, form) for form in _forms(seen))
+    forms = tuple(_with_null(seen, _with_odd(seen, form)) for form in _forms(seen))
     guess = Guess(seen.name, forms)
     reason = _reason(seen, forms)
     return guess.left_out(reason) if reason else guess
@@ -184,7 +186,22 @@ def _category(values: Sequence[str], review: str) -> Form:
             Setting("categories", f"[{', '.join(map(quoted, values))}]", review),
             Setting("other", quoted(other)),
         ),
+        TWINS if len({value.strip().casefold() for value in values}) < len(values) else "",
     )
+
+
+TWINS = (
+    "some categories differ only in case or in white space around them; clean them, or join them by bins"
+)
+
+
+def _with_odd(seen: Seen, form: Form) -> Form:
+    if not seen.odd:
+        return form
+    many = "1 value is" if seen.odd == 1 else f"{seen.odd:,} values are"
+    review = f"{many} of another kind; counted here, and left out without this line"
+    other = Setting("other", quoted("other"), review)
+    return replace(form, cells=form.cells + 1, settings=(*form.settings, other))
 
 
 def _with_null(seen: Seen, form: Form) -> Form:

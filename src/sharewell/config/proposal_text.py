@@ -181,7 +181,8 @@ def _attribute(guess: Guess) -> str:
         )
     form = guess.forms[0]
     lines = [("type", quoted(form.type), TYPES[form.type]), *map(_reviewed, form.settings)]
-    return _table(f"attributes.{name}", lines)
+    head = f"# {MARK} {form.review}\n" if form.review else ""
+    return head + _table(f"attributes.{name}", lines)
 
 
 TYPES = {

@@ -148,8 +148,15 @@ class _Reader:
 
     def _analysts(self, budget: Budget) -> tuple[Analyst, ...]:
         found = []
+        known: dict[str, str] = {}
         for name, section in self._top.section("analysts").sections():
             person_name(name, "analysts")
+            if name.casefold() in known:
+                raise ConfigError(
+                    f"analysts has {known[name.casefold()]!r} and {name!r}, which differ in case alone.",
+                    hint="Give one of them another name.",
+                )
+            known[name.casefold()] = name
             part = section.amount("share")
             found.append(Analyst(name, part * budget.total, tuple(section.texts("expects", []))))
             section.end()

@@ -186,10 +186,10 @@ class CacheReconstruct(Mechanism):
         known = [self._recall(row) for row in rows]
         sources: list[Source] = ["cached" if cached else "reconstructed" for cached in known]
         free = Offer(Fraction(0), errors_of(self._known.estimate(rows)[1], block), tuple(sources))
-        if self.curator.left(analyst) < self.query_budget:
-            return Preview(None, free)
         if None not in known and self.answers == "estimate":
             return Preview(free, free)
+        if self.curator.left(analyst) < self.query_budget:
+            return Preview(None, free)
         return Preview(self._offer(block, rows, known), free)
 
     def _offer(self, block: ParallelBlock, rows: ParallelBlock, known: list[Cached | None]) -> Offer:

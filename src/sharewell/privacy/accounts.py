@@ -62,10 +62,7 @@ class Accounts:
             self._ledger.append(opened)
             return
         if events[0] != opened:
-            raise PrivacyError(
-                "The ledger belongs to another dataset, budget or notion of neighbours.",
-                hint="Open it with the settings that it began with, or begin a new one.",
-            )
+            raise _begun_otherwise(events[0], opened)
         for event in events:
             if isinstance(event, Granted):
                 self._shares[event.payer] = event.share
@@ -217,6 +214,23 @@ class Accounts:
     def __repr__(self) -> str:
         parts = (f"{p} {plain(self.spent(p))} of {plain(share)}" for p, share in self._shares.items())
         return f"Accounts({', '.join(parts)})"
+
+
+def _begun_otherwise(begun: Event, now: Opened) -> PrivacyError:
+    """Says in what a ledger differs from what it was opened with."""
+    told = "The ledger was begun with something else."
+    if isinstance(begun, Opened) and begun.domain != now.domain:
+        told = "The ledger was begun with other columns, or with other values of theirs, than these."
+    elif isinstance(begun, Opened):
+        for name in ("currency", "epsilon", "delta", "total", "neighbours"):
+            then, here = getattr(begun, name), getattr(now, name)
+            if then != here:
+                told = f"The ledger was begun with {name} = {then}, and this is {name} = {here}."
+                break
+    return PrivacyError(
+        told,
+        hint="Set it back: what was spent was spent under it. Only other data may begin another ledger.",
+    )
 
 
 def plain(exact: Fraction) -> str:

@@ -128,11 +128,24 @@ class Statement:
     having: Condition = field(default=EVERYTHING, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
+    #: Columns that are known by their bins only, and were added up by the bins' middles.
+    middles: tuple[str, ...] = field(default=(), repr=False)
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
         """Every query that needs an answer: block by block, each in the order of `group_labels`."""
         return tuple(query for block in self.blocks for query in block)
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether noisy numbers decide which rows the result has."""
+        by_numbers = any(not isinstance(key.source, Grouped) for key in self.order)
+        return self.having != EVERYTHING or (by_numbers and self.limit is not None)
+
+    @cached_property
+    def averages(self) -> bool:
+        """Whether some column of the result is an average."""
+        return any(isinstance(output.source, Mean) for output in self.outputs)
 
     @property
     def columns(self) -> tuple[str, ...]:

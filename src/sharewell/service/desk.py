@@ -12,6 +12,7 @@ from typing import Any, Literal
 from sharewell import wire
 from sharewell.config.config import Config
 from sharewell.errors import (
+    LedgerInUse,
     NotFound,
     OverBudget,
     Paused,
@@ -70,7 +71,12 @@ class Desk:
         """Open ledger, data and tokens as configured; with `wait`, once the last writer has gone."""
         service = config.service
         access = Access(service.access, fresh_for=SEEN_AFTER)
-        ledger = open_ledger(service.ledger, name=config.name, wait=PATIENCE if wait else 0.0)
+        try:
+            ledger = open_ledger(service.ledger, name=config.name, wait=PATIENCE if wait else 0.0)
+        except LedgerInUse as error:
+            raise LedgerInUse(
+                error.message, hint="Stop that one first: a dataset is served by one process at a time."
+            ) from None
         try:
             broker = Broker(config, ledger, certificate=service.certificate, tick=service.tick)
             try:
@@ -192,6 +198,11 @@ class Desk:
     def join(self, newcomer: wire.Newcomer) -> str:
         """Take in a new analyst, with a part of the whole budget; a token for them."""
         name = check_name(newcomer.name)
+        known = {each.casefold(): each for each in self.broker.analysts if each != name}
+        if name.casefold() in known:
+            raise RequestError(
+                f"{name} would be mistaken for {known[name.casefold()]}.", hint="Choose another name."
+            )
         if name in self.config.service.curators:
             raise RequestError(
                 f"{name} is a curator here.", hint="Whoever is both needs two names: choose another."

@@ -36,6 +36,7 @@ def answer_table(result: Result) -> wire.Answer:
         rows=tuple([tuple([field(row) for field in fields]) for row in kept]),
         cost=str(result.cost),
         paid_by=_payer(answers),
+        notes=notes(statement),
     )
 
 
@@ -50,7 +51,22 @@ def quote_table(quote: Quote) -> wire.Quote:
         paid=_offer(statement, str(quote.cost), quote.paid),
         free=_offer(statement, "0", quote.free),
         means=str(quote.means),
+        notes=notes(statement),
     )
+
+
+def notes(statement: Statement) -> tuple[str, ...]:
+    """What the numbers of a result do not say of themselves."""
+    found = [
+        f"{column} is known by its bins only: a sum or an average takes each for its middle, and no "
+        "interval says how far off that is."
+        for column in statement.middles
+    ]
+    if statement.chooses:
+        found.append(
+            "Noisy numbers decide which rows are shown, so that the largest tend to be too large."
+        )
+    return tuple(found)
 
 
 def columns(statement: Statement) -> tuple[wire.Column, ...]:
@@ -130,7 +146,19 @@ def _offer(statement: Statement, cost: str, errors: Sequence[float | None] | Non
         return None
     rows = len(statement.group_labels)
     numbers = [each.source for each in statement.outputs if not isinstance(each.source, Grouped)]
-    return wire.Offer(cost=cost, errors=tuple(_extremes(each, rows, errors) for each in numbers))
+    return wire.Offer(
+        cost=cost,
+        errors=tuple([_extremes(each, rows, errors) for each in numbers]),
+        averages=tuple([_parts(each, rows, errors) for each in numbers]) if statement.averages else (),
+    )
+
+
+def _parts(column: Total | Mean, rows: int, errors: Sequence[float | None]) -> Interval | None:
+    """The largest errors of an average's sums and of its counts; None where one is not known."""
+    if isinstance(column, Total):
+        return None
+    total, count = (_extremes(Total(block), rows, errors) for block in column.blocks)
+    return (total[0], count[0]) if total and count else None
 
 
 def _extremes(column: Total | Mean, rows: int, errors: Sequence[float | None]) -> Interval | None:

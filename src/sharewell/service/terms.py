@@ -18,24 +18,29 @@ def of_ledger(config: Config) -> Iterator[Finding]:
     try:
         with open_ledger(config.service.ledger, name=config.name, read_only=True) as ledger:
             events = list(ledger.events())
-        _rehearse(config, events)
+        accounts = _rehearse(config, events)
     except LedgerMissing:
         return
     except SharewellError as error:
         yield of_error(error)
         return
     asked = sum(isinstance(event, Asked) for event in events)
-    yield Finding("note", f"The service will go on with its ledger, which has {asked:,} questions.")
+    left = accounts.unallocated / config.budget.total
+    yield Finding(
+        "note",
+        f"The service will go on with its ledger: {asked:,} questions were asked, and {left} of the "
+        "budget is nobody's by now.",
+    )
 
 
-def _rehearse(config: Config, events: list[Event]) -> None:
+def _rehearse(config: Config, events: list[Event]) -> Accounts:
     """Do what opening does with the terms, on a copy."""
     copy = MemoryLedger()
     copy.append_many(events)
     for before in [event for event in events if isinstance(event, Configured)][-1:]:
         refuse_other_terms(before, config)
     opened = Opened.of(config.budget, config.neighbours, config.domain)
-    Accounts(config.budget, config.shares, copy, opened)
+    return Accounts(config.budget, config.shares, copy, opened)
 
 
 def refuse_other_terms(before: Configured, config: Config) -> None:

@@ -20,6 +20,7 @@ from sharewell.query.attribute import Attribute
 from sharewell.query.condition import Not, predicate
 from sharewell.query.diagram import MAX_WEIGHT, Weights
 from sharewell.query.linear import LinearQuery
+from sharewell.query.ordered import Binned
 from sharewell.query.sql import comparison
 from sharewell.query.sql.conditions import ConditionReader
 from sharewell.query.sql.constants import constant_text, kind, read_constant
@@ -48,6 +49,17 @@ def read_aggregate(node: exp.Expr, scope: Scope, where: LinearQuery) -> tuple[Li
         hint="Use COUNT, SUM or AVG, each with at most one FILTER.",
         where=scope.source.at_node(node),
     )
+
+
+def by_middles(node: exp.Expr, scope: Scope) -> Iterator[str]:
+    """The column that an aggregate adds up by the middles of its bins, if it does."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(inner, exp.Sum | exp.Avg) and isinstance(inner.this, exp.Expr):
+        argument = inner.this.unnest()
+        if isinstance(argument, exp.Column):
+            column = scope.column(argument)
+            if isinstance(column.attribute, Binned):
+                yield column.name
 
 
 def on_grid(numbers: Sequence[Fraction]) -> tuple[Fraction, list[int]]:

@@ -162,6 +162,8 @@ def _mismatch(column: Column, constant: Constant) -> SqlError:
     else:
         holds = "holds numbers"
         hint = "Compare it with a number." if number is None else f"Write {constant}, without quotes."
+        if number is None and isinstance(column.labels[0], str):
+            hint = f"Compare it with a number, or with a range: {column.name} = {_example(column)}."
     return SqlError(f"{column.name} {holds}, and {text} is {kind(constant)}.", hint=hint)
 
 

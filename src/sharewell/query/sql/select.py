@@ -12,7 +12,7 @@ from sharewell.errors import QueryTooComplex, SqlError
 from sharewell.query.block import ParallelBlock
 from sharewell.query.condition import Condition, Fixed, Marks, predicate
 from sharewell.query.linear import LinearQuery
-from sharewell.query.sql.aggregates import AGGREGATES, read_aggregate
+from sharewell.query.sql.aggregates import AGGREGATES, by_middles, read_aggregate
 from sharewell.query.sql.conditions import ConditionReader, Operand
 from sharewell.query.sql.constants import read_constant
 from sharewell.query.sql.groups import Groups
@@ -42,6 +42,8 @@ class SelectCompiler:
         self.scope = scope
         self.most = min(most, MAX_QUERIES)
         self.totals: dict[LinearQuery, int] = {}
+        #: The columns that are added up by the middles of their bins, in order.
+        self.middles: dict[str, None] = {}
         self.where = self._where()
         self.groups = self._groups()
         self.shown = [(node, self._shown(node.unalias())) for node in select.expressions]
@@ -66,11 +68,13 @@ class SelectCompiler:
             having=having,
             order=order,
             limit=limit,
+            middles=tuple(self.middles),
         )
 
     def answer(self, node: exp.Expr) -> Total | Mean:
         """An aggregate; its blocks are added to those needed."""
         blocks = []
+        self.middles.update(dict.fromkeys(by_middles(node, self.scope)))
         for total in read_aggregate(node, self.scope, self.where):
             blocks.append(self.totals.setdefault(total, len(self.totals)))
             self._check_size(node, self.groups, len(self.totals))
