@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sharewell import expected_errors
-from sharewell.config import parse_config
+from sharewell.config import forecast, parse_config, report
 from sharewell.config.check import show_check
 from sharewell.config.checked import check
 from sharewell.config.forecast import MOST_UNDETERMINED, as_it_is, outlooks, rehearsed
@@ -87,9 +88,7 @@ def test_amounts_and_counts_are_those_of_the_settings(file, capsys):
         {"analyst": "ann", "part": "1/2", "share": "1/2", "seed": "1/4", "paid_questions": 25},
         {"analyst": "ben", "part": "1/4", "share": "1/4", "seed": "1/8", "paid_questions": 12},
     ]
-    assert levels(found) == [
-        ("note", "1/4 of the budget is nobody's: it is kept for those who join later.")
-    ]
+    assert levels(found) == [("note", "The file leaves 1/4 of the budget to those who join later.")]
 
 
 def test_expected_errors_are_those_of_a_rehearsal(file, capsys):
@@ -279,8 +278,9 @@ def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
     found = checked(file(f'{HERE}\n[mechanism]\nquery_budget = "1/5"\n'), capsys)
     warned = [said for level, said in levels(found) if level == "warning"]
     assert warned == ["ben cannot pay for a single question, and has only what others know."]
-    look = next(each for each in found["expected_errors"] if "ben" in each["analysts"])
-    assert look["paid"] is None
+    looks = [each for each in found["expected_errors"] if "ben" in each["analysts"]]
+    (total,) = (look for look in looks if look["question"] == "all rows")
+    assert total["paid"] is None
 
 
 def test_an_epsilon_that_protects_nobody_is_warned_of(file, capsys):
@@ -406,3 +406,193 @@ def test_the_plan_says_so_where_the_file_has_another_mechanism(file, capsys):
     assert json.loads(capsys.readouterr().out)["now"] is None
     show_plan(str(path), 1, False)
     assert "has another mechanism now" in capsys.readouterr().out
+
+
+#: The same without questions, and by age alone.
+ONE_COLUMN = HERE.replace("expects", "# expects").replace(
+    '[attributes.sex]\ntype = "category"\ncategories = ["F", "M"]\n', ""
+)
+
+
+def in_hand(share: Fraction, setting: dict[str, Any]) -> int:
+    """Pay for one question after the other, until nothing is left."""
+    left, count = share * (1 - Fraction(setting["seed_fraction"])), 0
+    while left >= Fraction(setting["query_budget"]):
+        left, count = left - Fraction(setting["query_budget"]), count + 1
+    return count
+
+
+def test_the_plan_says_how_many_questions_everybody_can_pay_for(file, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    show_plan(str(file()), 72, True)
+    found = json.loads(capsys.readouterr().out)
+    settings = [*found["candidates"], found["now"]]
+    for setting in settings:
+        assert setting["paid_questions"] == {
+            "ann": in_hand(Fraction(1, 2), setting),
+            "ben": in_hand(Fraction(1, 4), setting),
+        }
+    assert found["now"]["paid_questions"] == {"ann": 25, "ben": 12}
+    assert {each["paid_questions"]["ben"] for each in found["candidates"]} == {4, 16, 64}
+    show_plan(str(file(HERE.replace('"1/2"', '"1/4"'))), 72, False)
+    alike = capsys.readouterr().out
+    show_plan(str(file()), 72, False)
+    shown = capsys.readouterr().out
+    # The fourth column, in the order of the settings; the last row is what the file has.
+    columns = [line.split() for line in shown.splitlines() if line.count("%") == 2]
+    assert [row[3] for row in columns] == [
+        f"{each['paid_questions']['ben']}-{each['paid_questions']['ann']}" for each in settings
+    ]
+    assert {row.split()[3] for row in alike.splitlines() if row.count("%") == 2} == {
+        *("4", "16", "64", "12"),
+    }
+    # Names stand whole, and so do the words above them.
+    assert {row[0] for row in columns} == {each["seed"] for each in settings}
+    assert "marginals(1)" in {row[0] for row in columns}
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    heading = ["seed", "fraction", "budget", "questions", "answers", "analyst", "error,", "rows"]
+    assert heading in [line.split() for line in shown.splitlines()]
+
+
+class Begun(Exception):
+    """The comparison has begun."""
+
+
+@pytest.fixture
+def said_before(file, capsys, monkeypatch):
+    """What stands on the error stream when the comparison begins, on so many cells."""
+
+    def begin(*_: Any, **__: Any) -> None:
+        raise Begun
+
+    def say(cells: int) -> str:
+        monkeypatch.setattr(report, "plan", begin)
+        with pytest.raises(Begun):
+            show_plan(str(file(HERE.replace("high = 29", f"high = {cells // 2 - 1}"))), 1, True)
+        streams = capsys.readouterr()
+        assert streams.out == ""
+        return streams.err
+
+    return say
+
+
+def test_the_plan_says_what_it_compares_where_no_bar_is_drawn(said_before):
+    assert said_before(1_000).strip() == ""
+    assert said_before(1_002).splitlines()[0] == "Comparing 72 settings on 1,002 cells."
+
+
+def test_a_terminal_has_the_bar_and_no_such_line(said_before, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    said = said_before(1_002)
+    assert "comparing settings" in said
+    assert "Comparing" not in said
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_what_the_plan_says_on_the_way_is_true_and_leaves_its_output_alone(
+    file, capsys, monkeypatch, columns
+):
+    monkeypatch.setattr(report, "QUICK_CELLS", 29)
+    show_plan(str(file(HERE if columns == 2 else ONE_COLUMN)), 1, True)
+    streams = capsys.readouterr()
+    tried = json.loads(streams.out)["tried"]
+    assert streams.err.strip() == f"Comparing {tried} settings on {30 * columns} cells."
+
+
+ASSUMED_OF_BEN = (
+    "No questions were given for ben, so Sharewell assumes counts by one and by two columns, "
+    "wherever that makes at most 200 groups"
+)
+
+
+def test_the_plan_tells_assumed_questions_from_those_that_were_given(file, capsys):
+    show_plan(str(file()), 1, False)
+    shown = " ".join(capsys.readouterr().out.split())
+    # By age, by sex, and by both: 30 + 2 + 60 numbers.
+    assert f"the file expects: 3 numbers of ann. {ASSUMED_OF_BEN}: 3 questions, for 92 numbers." in shown
+    config = parse_config(HERE)
+    asked = config.workloads()["ben"]
+    assert [len(asks) for asks in asked if not isinstance(asks, LinearQuery)] == [30, 2, 60]
+    show_plan(str(file(HERE.replace("expects", "# expects"))), 1, False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "given for ann and ben, so" in shown
+    assert "200 groups: 3 questions each, for 92 numbers." in shown
+    assert "the file expects" not in shown
+
+
+def test_a_check_tells_assumed_questions_from_those_that_were_given(file, capsys, monkeypatch):
+    found = checked(file(), capsys)
+    asked = {look["question"]: look["analysts"] for look in found["expected_errors"]}
+    assert asked["the expected questions"] == ["ann"]
+    assert asked["the assumed questions"] == ["ben"]
+    monkeypatch.setattr(forecast, "MOST_WORK", 1)
+    show_check(str(file()), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{ASSUMED_OF_BEN}." in shown
+    looks = outlooks(parse_config(HERE), rehearsed(parse_config(HERE)))
+    assert "the first of 3 assumed questions" in {look.asked for look in looks}
+    given = f'{HERE}expects = ["SELECT COUNT(*) FROM people"]\n'
+    show_check(str(file(given)), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "were given" not in shown
+    assert "assumed" not in shown
+
+
+def test_nothing_is_said_of_questions_where_none_can_be_assumed(file, capsys):
+    text = ONE_COLUMN.replace("high = 29", "high = 299")
+    found = checked(file(text), capsys)
+    assert [look["question"] for look in found["expected_errors"]] == [
+        "the rows of one cell",
+        "all rows",
+    ]
+    show_check(str(file(text)), False)
+    assert "at most 200 groups. Here there are none." in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(
+        ConfigError, match="nothing to plan for: no questions were given for ann and ben"
+    ):
+        show_plan(str(file(text)), 1, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ("a", "a"),
+        ("ab", "a and b"),
+        ("abcde", "a, b, c, d and e"),
+        ("abcdef", "a, b, c, d and 2 others"),
+    ],
+)
+def test_names_are_listed_as_in_a_sentence(names, said):
+    assert forecast.listed(tuple(names)) == said
+
+
+def test_paths_are_told_from_the_folder_of_the_file_and_stand_whole(file, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = file(f'{HERE}\n[service]\naccess = "kept/in/people-of-2024.json"\n')
+    monkeypatch.chdir(path.parent.parent)
+    for named in (path, path.relative_to(path.parent.parent)):
+        show_check(str(named), False)
+        shown = capsys.readouterr().out
+        words = shown.split()
+        assert path.parent.name not in shown
+        assert "people.ledger.sqlite" in words
+        assert "kept/in/people-of-2024.json" in words
+
+
+def test_other_paths_are_told_whole_and_broken_only_after_a_slash(file, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ledger = "/department-of-records/hospital-of-the-city/2024/people.ledger.sqlite"
+    path = file(f'{HERE}\n[service]\nledger = "{ledger}"\naccess = "../access.json"\n')
+    show_check(str(path), False)
+    shown = capsys.readouterr().out
+    values = [line[24:].split("   ")[0] for line in shown[shown.index("\nService") :].splitlines()]
+    at = next(n for n, value in enumerate(values) if value.startswith("/department"))
+    assert values[at : at + 3] == [
+        "/department-of-records/",
+        "hospital-of-the-city/2024/",
+        "people.ledger.sqlite",
+    ]
+    assert f"{path.parent}/../access.json" in "".join(values)
+    assert max(map(len, shown.splitlines())) <= 80

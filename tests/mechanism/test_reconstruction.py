@@ -185,6 +185,28 @@ def test_another_measurement_of_the_seed_counts_with_its_precision(shape):
     assert (known.estimate(case.queries)[1] < before[1]).all()
 
 
+def test_thousands_of_rows_far_more_precise_than_the_seed_are_not_lost_in_rounding():
+    """Against the inverse of the information matrix, sharpened in extended precision."""
+    chance = np.random.default_rng(7)
+    domain = line_of(20)
+    rows = [LinearQuery.from_vector(domain, row) for row in chance.integers(0, 2, (2000, 20))]
+    rows = [row for row in rows if not row.is_zero]
+    variances = 10 ** chance.uniform(-6, -3, len(rows))
+    known = Reconstruction(seed.identity(domain))
+    known.observe_seed(np.zeros(20), 1.0)
+    known.estimate(rows[:1])
+    for row, variance in zip(rows, variances, strict=True):
+        known.observe([row.primitive], np.zeros(1), np.array([variance]))
+    matrix = np.array([row.primitive.to_vector() for row in rows], dtype=np.longdouble)
+    information = np.eye(20, dtype=np.longdouble) + (matrix.T / variances) @ matrix
+    inverse = np.linalg.inv(information.astype(np.float64)).astype(np.longdouble)
+    for _ in range(10):
+        inverse = inverse @ (2 * np.eye(20) - information @ inverse)
+    for row, weights in zip(rows[:20], matrix, strict=False):
+        expected = float(weights @ inverse @ weights)
+        assert known.estimate([row.primitive])[1].item() == pytest.approx(expected, rel=1e-7)
+
+
 @given(cases(most_cells=64, most_rows=20), st.integers(0, 2**32), st.integers(1, 6))
 @settings(max_examples=80)
 def test_variances_after_are_those_of_really_observing(case, number, count):

@@ -263,9 +263,12 @@ def test_what_was_read_is_taken_for_true_for_a_while_and_no_longer(path, monkeyp
     assert (server.holder(token), server.paused) == (ANN, False)
     now += 0.05
     assert (server.holder(token), server.paused) == (None, True)
-    # What it changes itself it knows at once.
+    # What it changes itself it knows at once, and what it is to end it looks for.
     server.resume()
     assert not server.paused
+    token = other.issue("ben", "analyst")
+    assert server.revoke("ben", "analyst")
+    assert Access(path).holder(token) is None
 
 
 def test_many_threads_may_issue_and_look(path):

@@ -57,7 +57,7 @@ def kinds(ledger) -> list[type]:
 
 
 def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
-    monkeypatch.setattr("sharewell.service.worker.GATHER", 2.0)
+    monkeypatch.setattr("sharewell.service.worker.GATHER", 4.0)
     ledger = MemoryLedger()
 
     def ask(service, first: int) -> list[type]:
@@ -71,7 +71,10 @@ def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
         return kinds(ledger)[before:]
 
     with broker(ledger) as service:
-        one_by_one = ask(service, 0)
+        before = len(ledger)
+        for at in range(3):
+            service.ask("ann", count(at, 12))
+        one_by_one = kinds(ledger)[before:]
         with service._worker.thinking:
             ticket = service.submit("ann", count(3, 12))
             comes_true(service._worker._queue.empty)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -14,10 +15,12 @@ from rich.table import Table
 
 from sharewell.config.checked import Checked
 from sharewell.config.config import Config
-from sharewell.config.forecast import Expected
+from sharewell.config.forecast import ASSUMED, Expected, listed, some_assumed, without_questions
 from sharewell.query.attribute import Attribute, Label
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+#: The least that a table of the service leaves for what is not a value: names, words and blanks.
+BESIDE_VALUES = 49
 
 
 def print_tables(checked: Checked, console: Console) -> None:
@@ -28,7 +31,7 @@ def print_tables(checked: Checked, console: Console) -> None:
         _budget(checked),
         _errors(checked),
         _promises(checked),
-        _service(config),
+        _service(config, console.width),
     ):
         console.print(table)
     for finding in checked.findings:
@@ -128,7 +131,7 @@ def _errors(checked: Checked) -> Table | str:
     table = _table(
         f"Standard errors of first answers, in rows; useful: at most {config.error_threshold:,g}",
         *("question", "of", "for nothing, from the seed", "useful", "when paid for", "useful"),
-        caption="A sum may be off by as many rows of its largest weight.",
+        caption=f"A sum may be off by as many rows of its largest weight.{_assumed(checked)}",
     )
     for look in checked.outlooks:
         everybody = len(look.analysts) == len(config.analysts)
@@ -139,6 +142,16 @@ def _errors(checked: Checked) -> Table | str:
             *_shown(look.paid),
         )
     return table
+
+
+def _assumed(checked: Checked) -> str:
+    """Which questions nobody has given, and what they are."""
+    if not (names := without_questions(checked.config)):
+        return ""
+    none = "" if some_assumed(checked.config) else ". Here there are none"
+    return (
+        f"\nNo questions were given for {escape(listed(names))}, so Sharewell assumes {ASSUMED}{none}."
+    )
 
 
 def _shown(error: Expected | None) -> tuple[str, str]:
@@ -168,17 +181,47 @@ def _options(config: Config) -> str:
     return f" ({', '.join(told)} s)" if told else ""
 
 
-def _service(config: Config) -> Table:
-    table = _table("Service", "setting", "value", "what it does")
-    for setting, value, meaning in _serving(config):
+def _service(config: Config, width: int) -> Table:
+    table = _table(
+        "Service",
+        *("setting", "value", "what it does"),
+        caption=f"Relative paths begin at the folder of {escape(config.path.name)}.",
+    )
+    room = max(width - BESIDE_VALUES, len("value"))
+    values = [_broken(value, room) for _, value, _ in _serving(config)]
+    # Paths are copied from here, so the words beside them are wrapped first.
+    table.columns[1].width = min(room, max(len(line) for value in values for line in value.split("\n")))
+    for (setting, _, meaning), value in zip(_serving(config), values, strict=True):
         table.add_row(setting, escape(value), meaning)
     return table
 
 
+def _broken(value: str, room: int) -> str:
+    """A value in lines that have room, broken after a slash where that is possible."""
+    lines = [""]
+    for part in re.findall(r"[^/]*/?", value):
+        if lines[-1] and len(lines[-1]) + len(part) > room:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
+def _from_file(config: Config, path: str | Path) -> str:
+    """A path from the folder of the file where it lies below that, and else the whole."""
+    folder = config.path.parent.absolute()
+    below = Path(path).relative_to(folder) if Path(path).is_relative_to(folder) else None
+    return str(path) if below is None or ".." in below.parts else str(below)
+
+
 def _serving(config: Config) -> Iterator[tuple[str, str, str]]:
     service = config.service
-    yield "ledger", service.ledger, _ledger_state(config)
-    yield "access", str(service.access), "hashes of the tokens; make some with `sharewell token`"
+    ledger = _from_file(config, service.ledger) if service.ledger_is_file else service.ledger
+    yield "ledger", ledger, _ledger_state(config)
+    yield (
+        "access",
+        _from_file(config, service.access),
+        "hashes of the tokens; make some with `sharewell token`",
+    )
     yield "curators", ", ".join(service.curators), "may see the ledger, take in analysts, and pause"
     yield "release_every", f"{service.release_every:g} s", "answers are released at these moments only"
     yield "requests_per_second", f"{service.requests_per_second:g}", "of one token"

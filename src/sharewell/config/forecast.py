@@ -6,7 +6,7 @@ Privacy: no row is read and nothing is spent.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sharewell.config.config import Analyst, Config, expected_workloads
+from sharewell.config.config import MOST_GROUPS, Analyst, Config, expected_workloads
 from sharewell.errors import SharingError
 from sharewell.mechanism.base import Mechanism, Offer, Question, errors_of
 from sharewell.mechanism.cache_reconstruct import CacheReconstruct
@@ -34,6 +34,8 @@ MOST_SEED_ROWS = 2**24
 MOST_UNDETERMINED = 1_000
 #: How many expected numbers are looked at, times the cells that each may take work for.
 MOST_WORK = 30_000_000
+#: What is assumed of whoever gives no questions.
+ASSUMED = f"counts by one and by two columns, wherever that makes at most {MOST_GROUPS} groups"
 
 
 @dataclass(frozen=True)
@@ -128,15 +130,44 @@ def means(config: Config) -> tuple[Means, ...]:
     """What every analyst has, and how many questions that pays for."""
     settings = Settings.of(config)
     pot = sum(config.shares.values(), Fraction(0))
-    found = []
-    for analyst in config.analysts:
-        seed = analyst.share * settings.seed_fraction
-        left = pot if settings.in_common else analyst.share - seed
-        questions = None if settings.price is None else int(left / settings.price)
-        found.append(
-            Means(analyst.name, analyst.share / config.budget.total, analyst.share, seed, questions)
+    shares = dict.fromkeys(config.shares, pot) if settings.in_common else config.shares
+    count: Mapping[str, int] = {}
+    if settings.price is not None:
+        count = paid_questions(shares, settings.seed_fraction, settings.price)
+    return tuple(
+        Means(
+            analyst.name,
+            analyst.share / config.budget.total,
+            analyst.share,
+            analyst.share * settings.seed_fraction,
+            count.get(analyst.name),
         )
-    return tuple(found)
+        for analyst in config.analysts
+    )
+
+
+def paid_questions(
+    shares: Mapping[str, Fraction], seed_fraction: Fraction, price: Fraction
+) -> dict[str, int]:
+    """How many questions every share pays for, after its part of the seed."""
+    return {analyst: int(share * (1 - seed_fraction) / price) for analyst, share in shares.items()}
+
+
+def without_questions(config: Config) -> tuple[str, ...]:
+    """The analysts for whom the file gives no questions, so that some are assumed."""
+    return tuple(analyst.name for analyst in config.analysts if not analyst.expects)
+
+
+def some_assumed(config: Config) -> bool:
+    """Whether there is anything to assume: no two columns make fewer groups than one of them."""
+    return any(attribute.size <= MOST_GROUPS for attribute in config.domain.attributes)
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names in a sentence; of very many, the first."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def rehearsed(config: Config) -> Mechanism:
@@ -184,12 +215,12 @@ def _look(config: Config, settings: Settings, mechanism: Mechanism, analyst: Ana
     domain = config.domain
     workload = expected_workloads(domain, config.name, [analyst])[analyst.name]
     first = _first(workload, domain.size)
-    some = f"the first {len(first)} of {len(workload)} expected questions"
     asked: list[tuple[str, Sequence[Question]]] = [
         ("the rows of one cell", [LinearQuery.cell(domain, domain.size // 2)]),
         ("all rows", [LinearQuery.all(domain)]),
-        ("the expected questions" if len(first) == len(workload) else some, first),
     ]
+    if workload:
+        asked.append((_called(len(first), len(workload), analyst), first))
     undetermined = settings.kind is CacheReconstruct and not settings.determined
     price = settings.price or Fraction(0)
     able = mechanism.means(analyst.name) >= price
@@ -206,6 +237,15 @@ def _look(config: Config, settings: Settings, mechanism: Mechanism, analyst: Ana
             free.append(_errors(queries, found.free))
             paid.append(_errors(queries, found.paid))
         yield place, what, _expected(config, free), _expected(config, paid)
+
+
+def _called(looked_at: int, of: int, analyst: Analyst) -> str:
+    """What the questions are called: nobody expects those that are only assumed."""
+    kind = "expected" if analyst.expects else "assumed"
+    if looked_at == of:
+        return f"the {kind} questions"
+    first = "the first" if looked_at == 1 else f"the first {looked_at:,}"
+    return f"{first} of {of:,} {kind} questions"
 
 
 def _first(questions: Sequence[Question], cells: int) -> Sequence[Question]:

@@ -17,8 +17,6 @@ Vector = NDArray[np.float64]
 
 #: A row or a query with less than this part of it among the undetermined directions has none there.
 NEGLIGIBLE = 1e-7
-#: A row whose variance is a smaller part than this of what was known of it is taken in with more care.
-PRECISE = 1e-4
 #: Up to this many cells a query's weights are kept, written out.
 FEW = 256
 
@@ -70,20 +68,18 @@ class ByCells:
         self._covariance -= (self._covariance @ matrix.T - gain * variances) @ gain.T
 
     def _update_by_one(self, row: Vector, value: float, variance: float) -> None:
-        """The same for one row, which is the usual case, in place."""
+        """The same for one row, which is the usual case, in place.
+
+        For one row, what `_update` corrects in the end is no larger than what it adds by rounding.
+        """
         # BLAS keeps matrices by columns, so it is given the transpose, with the two factors exchanged.
         # Of a matrix that is kept in another way it would make a copy, and change that.
         self._covariance = np.ascontiguousarray(self._covariance)
         in_place = {"a": self._covariance.T, "overwrite_a": True}
         spread = self._covariance @ row
-        known = float(row @ spread)
-        gain = spread / (known + variance)
+        gain = spread / (row @ spread + variance)
         self._estimate += gain * (value - row @ self._estimate)
         dger(-1.0, spread, gain, **in_place)
-        # What follows is 0 but for rounding, which matters only where the row is far more precise than
-        # all that was known of it.
-        if variance < PRECISE * known:
-            dger(-1.0, gain, self._covariance @ row - gain * variance, **in_place)
 
     def _determine(self, row: Vector, value: float, variance: float, open_part: Vector) -> None:
         """Take in a row that says something about a direction of which nothing was known.

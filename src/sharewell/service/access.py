@@ -141,6 +141,8 @@ class Access:
     def revoke(self, name: str, role: Role) -> bool:
         """End somebody's token; False where they had none."""
         holder = _checked(name, role)
+        # Whoever has it may have got it a moment ago, from another process.
+        self._fresh_until = -math.inf
         if holder not in self.holders and self._trouble is None:
             return False
         self._change(lambda contents: replace(contents, records=contents.without(holder)))

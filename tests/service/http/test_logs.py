@@ -50,6 +50,23 @@ def test_every_line_is_written_once_whoever_writes_and_flushes():
     assert sorted(events(stream)) == sorted(written)
 
 
+def test_what_is_logged_while_the_log_is_written_is_written_too():
+    """As by the garbage collector, which may end a task that nobody looked after at any moment."""
+    log: Log
+
+    class Reentrant(io.StringIO):
+        def write(self, text: str) -> int:
+            if "first" in text:
+                log.failed(ValueError())
+            return super().write(text)
+
+    stream = Reentrant()
+    log = Log(stream, gather=True)
+    log.write("first")
+    log.flush()
+    assert events(stream) == ["first", "error"]
+
+
 def test_a_stream_that_is_gone_is_no_reason_to_stop():
     stream = io.StringIO()
     log = Log(stream, gather=True)

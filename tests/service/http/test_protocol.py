@@ -208,6 +208,47 @@ def test_the_next_head_must_come_in_time_also_where_it_began_with_the_last_reque
     problem_of(replies[replies.index(b"HTTP/1.1 408") :], 408, "request.too-large")
 
 
+def test_a_refused_request_that_comes_to_its_end_later_does_not_keep_its_connection(connect):
+    line = connect()
+    line.sendall(b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nx")
+    assert line.recv(65536).startswith(b"HTTP/1.1 405")
+    line.sendall(b"y" * 9)
+    assert all_of(line) == b""
+
+
+@pytest.mark.parametrize("last", [b"", b"connection: close\r\n"], ids=["shutdown", "close"])
+def test_a_client_that_takes_nothing_more_cannot_hold_its_connection(tmp_path, last):
+    with running(write_dataset(tmp_path), protocol=Hasty) as server, socket.socket() as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect(("127.0.0.1", server.port))
+        connections = server.server.server_state.connections
+        comes_true(lambda: len(connections) == 1)
+        [held] = connections
+        # Until some of the replies lie with the server, and not so many that it would stop to reply.
+        while held.transport.get_write_buffer_size() < 5000:
+            line.sendall(b"GET /nowhere HTTP/1.1\r\nhost: x\r\n\r\n" * 5)
+            time.sleep(0.005)
+        if last:
+            line.sendall(b"GET /nowhere HTTP/1.1\r\nhost: x\r\n" + last + b"\r\n")
+        else:
+            server.server.should_exit = True
+        comes_true(lambda: not connections)
+
+
+def test_a_connection_that_is_lost_leaves_nothing_either(hasty):
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", hasty.port), timeout=30) as line:
+                line.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert line.recv(65536).startswith(b"HTTP/1.1 200")
+        comes_true(lambda: not hasty.server.server_state.connections)
+        comes_true(lambda: not any(isinstance(each, CarefulProtocol) for each in gc.get_objects()))
+    finally:
+        gc.enable()
+
+
 def test_a_request_leaves_nothing_for_the_garbage_collector(hasty):
     ann = hasty.analyst()
     ann.ask()

@@ -39,17 +39,20 @@ class Log:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was kept."""
-        with self._flushing:
-            if self._stream is None or not self._lines:
-                return
-            lines = self._lines[:]
-            del self._lines[: len(lines)]
-            try:
+        """Write what was kept, unless that is under way."""
+        # Nobody waits here: what the garbage collector ends meanwhile may have something to log itself.
+        if not self._flushing.acquire(blocking=False):
+            return
+        try:
+            while self._stream is not None and self._lines:
+                lines = self._lines[:]
+                del self._lines[: len(lines)]
                 self._stream.write("\n".join([*lines, ""]))
                 self._stream.flush()
-            except (OSError, ValueError):
-                self._stream = None
+        except (OSError, ValueError):
+            self._stream = None
+        finally:
+            self._flushing.release()
 
     def failed(self, error: BaseException, request_id: str | None = None) -> None:
         """Write what kind of error there was and where in the code: its words may hold values."""

@@ -58,7 +58,7 @@ class CarefulProtocol(HttpToolsProtocol):
         #: The request that runs; `cycle` is the one that has come last, which may have to wait for it.
         self._running: RequestResponseCycle | None = None
         #: One for all requests: what a request's scope holds must not lead back to that request, or only
-        #: the garbage collector could end it.
+        #: the garbage collector could end it. It leads back to the connection, until that is lost.
         self._extensions = {WHOLE: self._send_whole}
 
     # Time
@@ -79,6 +79,7 @@ class CarefulProtocol(HttpToolsProtocol):
         self._unstick()
         self._leave()
         super().connection_lost(exc)
+        self._extensions.clear()
 
     def on_message_begin(self) -> None:
         """Begin to wait for the rest of a head."""
@@ -105,6 +106,9 @@ class CarefulProtocol(HttpToolsProtocol):
         self._wait_no_more()
         self._fed = 0
         super().on_message_complete()
+        if self.cycle is not None and self.cycle.response_complete:
+            # It was refused before it had come as a whole.
+            self._wait_at_most(self.idle_seconds)
 
     def on_response_complete(self) -> None:
         """Go on with the next request, if it has come already; or begin to wait for one.
@@ -113,6 +117,7 @@ class CarefulProtocol(HttpToolsProtocol):
         """
         self.server_state.total_requests += 1
         if self.transport.is_closing():
+            self._wait_until_taken()
             return
         self.flow.resume_reading()
         if self.pipeline:
@@ -161,13 +166,25 @@ class CarefulProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """Begin to wait for the client to take what was sent."""
         super().pause_writing()
-        self._unstick()
-        self._stuck = self.loop.call_later(self.stuck_seconds, self.transport.abort)
+        self._wait_until_taken()
 
     def resume_writing(self) -> None:
         """Go on."""
         self._unstick()
+        if self.transport.is_closing():
+            self._wait_until_taken()
         super().resume_writing()
+
+    def shutdown(self) -> None:
+        """End the connection when its request is replied to."""
+        super().shutdown()
+        if self.transport.is_closing():
+            self._wait_until_taken()
+
+    def _wait_until_taken(self) -> None:
+        """Let go of a client that does not take what was sent: nothing else would end its connection."""
+        if self._stuck is None:
+            self._stuck = self.loop.call_later(self.stuck_seconds, self.transport.abort)
 
     def _unstick(self) -> None:
         if self._stuck is not None:
@@ -185,15 +202,15 @@ class CarefulProtocol(HttpToolsProtocol):
 
     # Words
 
-    def _send_whole(self, status: int, head: bytes, body: bytes) -> bool:
+    def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes) -> bool:
         """Send a reply of known length in one piece, as uvicorn would in two; whether it could.
 
         Only for headers that we have made ourselves: nothing looks for what must not be in them.
         """
         cycle = self._running
-        if cycle is None or cycle.response_started or cycle.disconnected or self.flow.write_paused:
+        if cycle is None or cycle.scope is not scope or scope["method"] == "HEAD":
             return False
-        if cycle.scope["method"] == "HEAD":
+        if cycle.response_started or cycle.disconnected or self.flow.write_paused:
             return False
         cycle.response_started = True
         cycle.waiting_for_100_continue = False
@@ -225,8 +242,7 @@ class CarefulProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
-        # What was sent before may never be taken.
-        self.loop.call_later(self.stuck_seconds, self.transport.abort)
+        self._wait_until_taken()
 
 
 def _refusal(status: int, code: str, message: str, hint: str) -> Reply:

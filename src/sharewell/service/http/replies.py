@@ -52,7 +52,8 @@ class Reply(NamedTuple):
         if self.status != 204:
             own += (b"content-type", self.kind), (b"content-length", b"%d" % len(self.body))
         offered = scope and scope.get("extensions", {}).get(WHOLE)
-        if not (offered and offered(self.status, _lines_of_safety(self.safety) + lines(own), self.body)):
+        head = _lines_of_safety(self.safety) + lines(own)
+        if not (offered and offered(scope, self.status, head, self.body)):
             headers = [*self.safety, *own]
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": self.body})

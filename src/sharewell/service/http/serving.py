@@ -25,6 +25,8 @@ from sharewell.service.http.app import App, create_app
 from sharewell.service.http.logs import open_log
 from sharewell.service.http.protocol import CarefulProtocol
 
+#: How often the log is written, in seconds.
+LOG_EVERY = 0.1
 #: What takes longer to open than this, in seconds, is told in the log.
 SLOW = 1.0
 LOGGERS = ("uvicorn.error", "sharewell", "asyncio")
@@ -106,10 +108,12 @@ class Server(uvicorn.Server):
         self._opened = opened
         self._house: House | None = None
         self._opening: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and open the house meanwhile."""
         await super().startup(sockets)
+        self._writing = asyncio.create_task(self._write_log())
         self._opening = asyncio.create_task(self._open())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -122,11 +126,8 @@ class Server(uvicorn.Server):
         await closing
         if self._house is not None:
             self._note("closed")
-
-    async def on_tick(self, counter: int) -> bool:
-        """Write the log, ten times a second."""
-        self._reception.log.flush()
-        return await super().on_tick(counter)
+        if self._writing is not None:
+            self._writing.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End in good order at the first signal; at once at a second Ctrl-C.
@@ -160,6 +161,11 @@ class Server(uvicorn.Server):
                 await asyncio.to_thread(self._house.close)
         except Exception as error:
             self.failure = self.failure or error
+
+    async def _write_log(self) -> None:
+        while True:
+            await asyncio.sleep(LOG_EVERY)
+            self._reception.log.flush()
 
     def _note(self, event: str, **fields: float) -> None:
         self._reception.log.write(event, **fields)
