@@ -97,6 +97,16 @@ def test_pauses_double_up_to_the_longest_and_end(client, server, clock):
     assert server.asked[-1].body["key"] in refused.value.hint
 
 
+def test_whoever_waits_for_long_is_told_once(client, server, caplog):
+    server.deeds = [problem(503, "service.closed")] * 3 + [say(ticket())]
+    client.do(lambda s: s.ask(SQL))
+    assert caplog.messages == []
+    server.deeds = [problem(503, "service.closed")] * 9 + [say(ticket())]
+    client.do(lambda s: s.ask(SQL))
+    [told] = caplog.messages
+    assert told.endswith(" Trying again, for up to 60 s.")
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_service_says_how_long_to_wait(client, server, clock, status):
     code = "request.too-many" if status == 429 else "ledger.unavailable"

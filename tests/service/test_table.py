@@ -281,6 +281,13 @@ def test_what_no_interval_covers_is_noted_before_and_after_one_asks(sql, warned)
     assert all(note.startswith(start) for note, start in zip(answered, warned, strict=True))
 
 
+def test_why_an_average_is_null_is_noted():
+    sql = "SELECT sex, AVG(age) FROM people GROUP BY sex"
+    assert answer_table(result(sql, [50.0, 60.0, 5.0, 6.0])).notes == ()
+    [note] = answer_table(result(sql, [50.0, 60.0, 5.0, -1.0])).notes
+    assert note.startswith("NULL: the noisy count")
+
+
 @pytest.mark.parametrize("unknown", [None, math.inf])
 def test_an_error_that_is_not_known_is_null(unknown):
     found = quoted("SELECT sex, COUNT(*) FROM people GROUP BY sex", None, (1.0, unknown))

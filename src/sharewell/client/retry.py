@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -11,6 +12,8 @@ from typing import Any, TypeVar
 
 from sharewell.client.call import Call, M
 from sharewell.errors import SharewellError, Unreachable
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Patience:
     each: float = 15.0
     first: float = 0.1
     longest: float = 5.0
+    #: After how long it is told that something is tried again.
+    silent: float = 3.0
     clock: Callable[[], float] = time.monotonic
     #: Between 0 and 1: clients that failed together should not come back together.
     jitter: Callable[[], float] = SystemRandom().random
@@ -67,7 +72,7 @@ def persist(call: Call[M], patience: Patience, *, reach: float = math.inf) -> Ta
     Where nothing answers at all, that is after `reach` seconds already. What cannot be done twice is
     made again only where it is certain that nothing was done.
     """
-    begun = patience.clock()
+    begun, told = patience.clock(), False
     for pause in patience.pauses():
         left = max(begun + patience.seconds - patience.clock(), patience.first)
         try:
@@ -80,5 +85,8 @@ def persist(call: Call[M], patience: Patience, *, reach: float = math.inf) -> Ta
             over = patience.clock() + pause - begun >= most
             if over or not (call.repeatable or setback.untouched):
                 raise setback.error from setback.__cause__
+            if not told and patience.clock() + pause - begun >= patience.silent:
+                told = True
+                _log.warning("%s Trying again, for up to %.0f s.", setback.error.message, most)
         yield Nap(pause)
     raise RuntimeError("Pauses never end.")

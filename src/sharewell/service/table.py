@@ -31,12 +31,13 @@ def answer_table(result: Result) -> wire.Answer:
     statement, answers = result.statement, result.answers
     fields = [_field(output, statement, answers) for output in statement.outputs]
     kept = statement.arrange([answer.value for answer in answers])
+    rows = tuple([tuple([field(row) for field in fields]) for row in kept])
     return wire.Answer(
         columns=columns(statement),
-        rows=tuple([tuple([field(row) for field in fields]) for row in kept]),
+        rows=rows,
         cost=str(result.cost),
         paid_by=_payer(answers),
-        notes=notes(statement),
+        notes=notes(statement) + (_of_nulls(rows) if statement.averages else ()),
     )
 
 
@@ -67,6 +68,11 @@ def notes(statement: Statement) -> tuple[str, ...]:
             "Noisy numbers decide which rows are shown, so that the largest tend to be too large."
         )
     return tuple(found)
+
+
+def _of_nulls(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
+    null = any(isinstance(field, wire.Number) and field.value is None for row in rows for field in row)
+    return ("NULL: the noisy count of such an average is not positive.",) if null else ()
 
 
 def columns(statement: Statement) -> tuple[wire.Column, ...]:
