@@ -152,7 +152,7 @@ def test_refusals_are_sentences_and_show_nothing_of_python(told_all):
         assert not any(
             inside in refusal for inside in ("Traceback", "sqlglot", "pydantic", "uvicorn", "0x7")
         )
-    assert {line["event"] for line in server.log_lines} == {"request"}
+    assert {line["event"] for line in server.log_lines} == {"open", "request"}
 
 
 def test_what_goes_wrong_inside_is_not_told_even_where_it_names_a_count(
