@@ -29,8 +29,8 @@ from sharewell.service.http.serving import bind
 #: Answers come in slots, so that it takes many connections to keep a server busy.
 CONNECTIONS = 256
 #: Questions of each analyst that are new in a round, and how often those that are not are asked.
-EACH, AGAIN = 10, 3
-ROUNDS = 5
+EACH, AGAIN = 6, 5
+ROUNDS = 9
 SERVICE = """
 [service]
 requests_per_second = 1000000
