@@ -24,10 +24,9 @@ from sharewell.config.forecast import (
 )
 from sharewell.config.reader import read_config
 from sharewell.errors import ConfigError
-from sharewell.mechanism import seed as seeds
 from sharewell.mechanism.base import Question
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.plan import QUERIES_PER_SHARE, SEED_FRACTIONS, Candidate, plan
+from sharewell.sharing.plan import Candidate, how_many, plan
 
 RANKED = "Ranked by useful answers, all analysts counting alike; then by the smaller typical error."
 #: Fewer cells are compared before anybody wonders what is going on.
@@ -93,7 +92,8 @@ def _compare(config: Config) -> list[Candidate]:
         )
     console = Console(stderr=True)
     if config.domain.size > QUICK_CELLS and (not console.is_terminal or console.is_dumb_terminal):
-        sys.stderr.write(f"Comparing {_count(config):,} settings on {config.domain.size:,} cells.\n")
+        count, cells = how_many(config.domain), config.domain.size
+        sys.stderr.write(f"Comparing {count:,} settings on {cells:,} cells.\n")
         sys.stderr.flush()
     columns = ("comparing settings", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
@@ -107,14 +107,6 @@ def _compare(config: Config) -> list[Candidate]:
             neighbours=config.neighbours,
             watch=lambda done, of: bar.update(task, completed=done, total=of),
         )
-
-
-def _count(config: Config) -> int:
-    """How many settings are compared: said without making the seeds, which may take minutes itself."""
-    named = sum(name != "total" for name in seeds.NAMED)
-    marginals = len(config.domain.shape) > 1
-    optimized = 1
-    return (named + marginals + optimized) * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
 
 
 def _table(config: Config, best: Sequence[Candidate], tried: int, now: Candidate | None) -> Table:

@@ -106,12 +106,19 @@ def plan(
 
 def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Iterator[Strategy]:
     """The seeds worth comparing: those by name that determine everything, and the optimised one."""
-    for name, make in seeds.NAMED.items():
-        if name != "total":
-            yield make(domain)
-    if len(domain.shape) > 1:
-        yield seeds.marginals(domain, 1)
+    for make in _by_name(domain):
+        yield make(domain)
     yield seeds.optimized(domain, asked_together(domain, workloads))
+
+
+def how_many(domain: Domain) -> int:
+    """How many settings are compared unless others are named; some seeds take minutes to be made."""
+    return (len(_by_name(domain)) + 1) * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
+
+
+def _by_name(domain: Domain) -> list[Callable[[Domain], Strategy]]:
+    found = [make for name, make in seeds.NAMED.items() if name != "total"]
+    return [*found, seeds.marginals] if len(domain.shape) > 1 else found
 
 
 def asked_together(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Block:
