@@ -3,8 +3,9 @@
 import pytest
 
 from sharewell.errors import LedgerError, LedgerInUse
+from sharewell.privacy.ledger import Left
 from sharewell.service.broker import Broker
-from sharewell.service.ledger import Head, copy_ledger, open_ledger, verify_chain
+from sharewell.service.ledger import Head, copy_ledger, copying, open_ledger, verify_chain
 from tests.service.brokers import config, count, table
 
 
@@ -52,3 +53,12 @@ def test_a_ledger_is_not_copied_over_another_nor_from_one_in_use_or_damaged(tmp_
 def test_an_empty_ledger_can_be_copied(tmp_path):
     open_ledger(tmp_path / "a.sqlite").close()
     assert copy_ledger(tmp_path / "a.sqlite", tmp_path / "b.sqlite") == Head()
+
+
+def test_a_ledger_that_is_too_large_for_one_commit_is_not_copied(tmp_path, monkeypatch):
+    with open_ledger(tmp_path / "a.sqlite") as ledger:
+        ledger.append(Left("ann"))
+    monkeypatch.setattr(copying, "MOST_BYTES", 10)
+    with pytest.raises(LedgerError, match="up to 10 are copied"):
+        copy_ledger(tmp_path / "a.sqlite", tmp_path / "b.sqlite")
+    assert not (tmp_path / "b.sqlite").exists()

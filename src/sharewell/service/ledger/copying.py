@@ -11,6 +11,9 @@ from sharewell.service.ledger.chain import Head
 from sharewell.service.ledger.opening import open_store
 from sharewell.service.ledger.verify import verify_chain
 
+#: What fits into one commit, in bytes. Stores take a billion, and some characters become two on the way.
+MOST_BYTES = 400_000_000
+
 
 def copy_ledger(
     source: str | Path,
@@ -31,6 +34,11 @@ def copy_ledger(
     with closing(open_store(source, name=source_name)) as old:
         head = old.head()
         rows = list(old.read(0, head.count))
+        if (size := sum(len(row.body) for row in rows)) > MOST_BYTES:
+            raise LedgerError(
+                f"The ledger has {size:,} bytes of events, and up to {MOST_BYTES:,} are copied at once.",
+                hint="Leave it where it is; a file may be moved while nobody has it open.",
+            )
         with closing(open_store(target, name=target_name)) as new:
             if new.head() != Head():
                 raise LedgerError(

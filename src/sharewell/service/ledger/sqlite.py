@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
+
+import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerMissing, LedgerUnavailable
 from sharewell.service.ledger.chain import Head, Row
@@ -33,10 +34,23 @@ _VERSION_1 = (
     BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END""",
 )
 
-_ADD, _ROW = "INSERT INTO events (number, body, hash, at) VALUES ", "(?, CAST(? AS TEXT), ?, ?)"
-#: Statements by how many rows they add, the most first: after each row of `executemany` another thread
-#: may have its turn, which takes longer than to add the row.
-_INSERT = {count: _ADD + ", ".join([_ROW] * count) for count in (64, 16, 4, 1)}
+#: A whole commit as one statement, which every writer's connection makes for itself. After each
+#: statement Python's other threads may have a turn, and to wait for one's own again takes longer than to
+#: store a row.
+_ONE_STATEMENT = (
+    """CREATE TEMP VIEW commits AS SELECT
+        0 AS old_count, x'' AS old_hash, 0 AS count, x'' AS hash, '' AS bodies, x'' AS hashes, 0.0 AS at
+    """,
+    """CREATE TEMP TRIGGER commit_if_nobody_else_has INSTEAD OF INSERT ON commits
+    WHEN (SELECT (count, hash) = (NEW.old_count, NEW.old_hash) FROM head)
+    BEGIN
+        UPDATE head SET count = NEW.count, hash = NEW.hash;
+        INSERT INTO events (number, body, hash, at)
+        SELECT NEW.old_count + key, value, substr(NEW.hashes, 32 * key + 1, 32), NEW.at
+        FROM json_each(NEW.bodies);
+    END""",
+)
+_COMMIT = "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _HINTS = {
     sqlite3.SQLITE_FULL: "Make room on the disk; the next event is tried afresh.",
@@ -95,35 +109,22 @@ class SqliteStore(Store):
         return str(self.path)
 
     def head(self) -> Head:
-        """The stored head, after rolling back what was begun."""
+        """The stored head; a statement that failed has left nothing behind."""
         with self._in_words():
-            connection = self._connected()
-            if connection.in_transaction:
-                connection.rollback()
-            found = connection.execute("SELECT count, hash FROM head").fetchall()
+            found = self._connected().execute("SELECT count, hash FROM head").fetchall()
         if len(found) != 1:
             raise LedgerCorrupt("The ledger has lost its head.", hint="Restore it from a backup.")
         return Head(*found[0])
 
     def write(self, rows: Sequence[Row], old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
+        bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
+        hashes = b"".join([row.hash for row in rows])
         with self._in_words():
             connection = self._connected()
-            connection.execute("BEGIN IMMEDIATE")
-            moved = connection.execute(
-                "UPDATE head SET count = ?, hash = ? WHERE count = ? AND hash = ?",
-                (new.count, new.hash, old.count, old.hash),
-            )
-            if moved.rowcount != 1:
-                connection.rollback()
-                return False
-            left = deque(rows)
-            for count, statement in _INSERT.items():
-                while len(left) >= count:
-                    values = [value for _ in range(count) for value in (*left.popleft(), at)]
-                    connection.execute(statement, values)
-            connection.execute("COMMIT")
-        return True
+            before = connection.total_changes
+            connection.execute(_COMMIT, (old.count, old.hash, new.count, new.hash, bodies, hashes, at))
+            return connection.total_changes > before
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
         """The rows in a range, each chunk in a short transaction of a connection of its own."""
@@ -206,6 +207,9 @@ class SqliteStore(Store):
                 self._keep_log()
             if statements:
                 self._migrate(statements)
+            if not self.read_only:
+                for statement in _ONE_STATEMENT:
+                    self._connection.execute(statement)
 
     @staticmethod
     def _open(uri: str) -> sqlite3.Connection:
