@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,7 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
 
 STUCK = f"""
 import threading
+import time
 from sharewell.service.house import House
 def close(house):
     print("closing", flush=True)
@@ -260,11 +262,13 @@ def test_long_polls_and_streams_end_with_a_message_before_the_house_is_closed(tm
 
 
 def test_what_was_handed_in_is_answered_before_the_end(tmp_path):
-    # A slot so long that the question is still waiting for it when the service is told to end.
-    with running(write_dataset(tmp_path, every=0.5)) as server:
+    # Asked as a slot begins that is so long that the service is told to end before it is over.
+    every = 1.0
+    with running(write_dataset(tmp_path, every=every)) as server:
         ann = server.analyst("ann")
         replies = []
         asking = threading.Thread(target=lambda: replies.append(ann.ask()))
+        time.sleep(every - time.monotonic() % every)
         asking.start()
         slots = server.reception.windows["people"].slots
         comes_true(lambda: len(slots) == 1)
