@@ -154,11 +154,13 @@ class Mechanism(ABC):
         count = 1 if isinstance(question, LinearQuery) else len(question)
         left = self.curator.left(analyst)
         order = self._order(block, analyst, pay) if places else None
-        return Prepared(block, tuple(places), count, analyst, pay, left, order)
+        return Prepared(block, places, count, analyst, pay, left, order)
 
     def finish(self, prepared: Prepared, bought: Measurement | None) -> tuple[Answer, ...]:
         """The answers to a prepared question, with what was bought for it."""
         found = self._answer(prepared, bought) if prepared.places else []
+        if len(found) == prepared.size:
+            return tuple(found)
         nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
         by_place = dict(zip(prepared.places, found, strict=True))
         return tuple(by_place.get(place, nothing) for place in range(prepared.size))
@@ -196,7 +198,7 @@ class Mechanism(ABC):
                 hint=f"There are {', '.join(self.analysts)}.",
             )
 
-    def _understand(self, question: Question, analyst: str) -> tuple[ParallelBlock, list[int]]:
+    def _understand(self, question: Question, analyst: str) -> tuple[ParallelBlock, tuple[int, ...]]:
         """The question as rows that share no cell, without the empty ones, and their places in it."""
         self.require(analyst)
         if question.domain != self.domain:
@@ -206,12 +208,12 @@ class Mechanism(ABC):
             question = ParallelBlock(self.domain, [question], disjoint=True)
         if not isinstance(question, ParallelBlock):
             question = ParallelBlock.of(question)
-        places = [place for place, query in enumerate(question) if not query.is_zero]
+        block, places = question.filled
         if not places and (single or not len(question)):
             raise QueryError(
                 "The question selects no cell, so its answer is 0.", hint="Nothing is spent."
             )
-        return question if len(places) == len(question) else question.take(places), places
+        return block, places
 
     def _shown(
         self,

@@ -140,13 +140,13 @@ class CacheReconstruct(Mechanism):
 
     def _order(self, block: ParallelBlock, analyst: str, pay: bool) -> Order | None:
         """Whatever nobody has measured or ordered yet, while the analyst can pay for it."""
-        if not pay or self.curator.left(analyst) < self.query_budget:
+        if not pay:
             return None
         rows = block.primitive
         fresh = [
             at for at, row in enumerate(rows) if not self._recall(row) and row.key not in self._ordered
         ]
-        if not fresh:
+        if not fresh or self.curator.left(analyst) < self.query_budget:
             return None
         order = self.curator.order(rows.take(fresh), self.query_budget, analyst)
         self._ordered.update(rows[at].key for at in fresh)
@@ -171,14 +171,15 @@ class CacheReconstruct(Mechanism):
         else:
             values, variances = (part.tolist() for part in self._known.estimate(rows))
         answers = []
-        for at, (query, cached) in enumerate(zip(block, known, strict=True)):
+        for query, row, cached, value, variance in zip(
+            block, rows, known, values, variances, strict=True
+        ):
             source: Source = "cached" if cached else "reconstructed"
             payer = cached.payer if cached else None
-            if rows[at].key in measured:
-                found = self._shown(query, values[at], variances[at], "measured", bought, payer)
+            if row.key in measured:
+                answers.append(self._shown(query, value, variance, "measured", bought, payer))
             else:
-                found = self._shown(query, values[at], variances[at], source, None, payer)
-            answers.append(found)
+                answers.append(self._shown(query, value, variance, source, None, payer))
         return answers
 
     def _preview(self, block: ParallelBlock, analyst: str) -> Preview:

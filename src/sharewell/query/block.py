@@ -234,6 +234,12 @@ class ParallelBlock(Block):
             return self
         return ParallelBlock(self.domain, [query.primitive for query in self.queries], disjoint=True)
 
+    @cached_property
+    def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:
+        """The rows that are not empty, and their places."""
+        places = tuple([place for place, query in enumerate(self.queries) if not query.is_zero])
+        return (self if len(places) == len(self) else self.take(places)), places
+
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """The most that one row of the table can change each query, by coming, going or changing."""
         if neighbours == "add-remove":

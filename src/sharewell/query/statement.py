@@ -137,6 +137,18 @@ class Statement:
         return tuple(query for block in self.blocks for query in block)
 
     @cached_property
+    def size(self) -> int:
+        """How many numbers it asks for; or how many fields it shows, where that is more.
+
+        One number may be shown in many columns. Labels of groups that stand there once do not count.
+        """
+        labels = self.group_labels
+        if not labels:
+            return len(self.queries)
+        rows = len(labels) if self.limit is None else min(len(labels), self.limit)
+        return max(len(self.queries), rows * (len(self.outputs) - len(labels[0])))
+
+    @cached_property
     def chooses(self) -> bool:
         """Whether noisy numbers decide which rows the result has."""
         by_numbers = any(not isinstance(key.source, Grouped) for key in self.order)

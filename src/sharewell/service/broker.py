@@ -12,7 +12,7 @@ from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import Closed, PrivacyError, RequestError
 from sharewell.privacy.budget import Amount
-from sharewell.privacy.ledger import Done, Ledger
+from sharewell.privacy.ledger import Asked, Done, Ledger
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Statement
@@ -116,7 +116,7 @@ class Broker:
         _refuse_bad_texts(key, sql)
         ticket = self._tickets.find(analyst, key)
         if ticket is None:
-            new = Ticket(analyst, key, sql, pay, self._compile)
+            new = Ticket(Asked(key, analyst, {"sql": sql}, pay), self._compile)
             self._refuse_nonsense(new)
             with self._closed:
                 self._refuse_when_closing()

@@ -22,7 +22,7 @@ from sharewell.errors import (
     UnknownPayer,
 )
 from sharewell.privacy.budget import amount
-from sharewell.query.sql import Statement, compile_sql, compiled_before
+from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.service.access import Access, Holder, check_name
 from sharewell.service.broker import Broker, Status
 from sharewell.service.ledger import DurableLedger, open_ledger
@@ -270,11 +270,10 @@ class Desk:
         """Refuse what asks for more numbers than one question may, before anybody works for it."""
         most = self.config.service.most_numbers
         statement = compile_sql(sql, self.config.domain, table=self.name, most=most)
-        # What is asked for once may be shown in many columns.
-        asked = max(len(statement.queries), _shown_numbers(statement))
-        if asked > most:
+        if statement.size > most:
             raise QueryTooComplex(
-                f"The SQL asks for {asked:,} numbers, and {most:,} at most are answered at a time.",
+                f"The SQL asks for {statement.size:,} numbers, and {most:,} at most are answered at a "
+                "time.",
                 hint="Group by fewer columns, or ask for it in parts.",
             )
 
@@ -333,13 +332,6 @@ class Desk:
 
 def _number(ticket: Ticket) -> int:
     return ticket.stored
-
-
-def _shown_numbers(statement: Statement) -> int:
-    """How many fields the result has at the most, without its groups' labels where they stand once."""
-    labels = statement.group_labels
-    rows = len(labels) if statement.limit is None else min(len(labels), statement.limit)
-    return rows * (len(statement.outputs) - len(labels[0])) if labels else 0
 
 
 def _shown(ticket: Ticket, state: Literal["waiting", "answered", "refused"], **more: Any) -> wire.Ticket:

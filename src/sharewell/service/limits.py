@@ -50,14 +50,17 @@ class Pace:
         """Take one: 0.0 where it may go on, else the seconds to wait; nothing is taken then."""
         with self._lock:
             now = self._clock()
-            full_at = max(self._full_at.get(who, now), now) + self._step
+            known = self._full_at.get(who)
+            full_at = (now if known is None or known < now else known) + self._step
             # Every step is rounded: a whole burst must not fail by the last bits.
             missing = full_at - now - self._depth
             if missing > 1e-12 * (abs(now) + self._depth):
                 return missing
             self._full_at[who] = full_at
-            self._full_at.move_to_end(who)
-            self._forget(now)
+            if known is None:
+                self._forget(now)
+            else:
+                self._full_at.move_to_end(who)
             return 0.0
 
     def __len__(self) -> int:

@@ -91,8 +91,7 @@ class State:
         """Add a question to the stream, as `History` will find it in the ledger; whether it counts."""
         counts = served.error is None or served.error.code == OverBudget.code
         if counts:
-            ticket = served.ticket
-            self.stream.append(Asked(ticket.key, ticket.analyst, {"sql": ticket.sql}, ticket.pay))
+            self.stream.append(served.ticket.asked)
         return counts
 
     def joined(self, analyst: str) -> None:

@@ -31,17 +31,15 @@ class Ticket:
 
     def __init__(
         self,
-        analyst: str,
-        key: str,
-        sql: str,
-        pay: bool,
+        asked: Asked,
         compile: Callable[[str], Statement],
         ended: Answered | Refused | None = None,
     ) -> None:
-        self.analyst = analyst
-        self.key = key
-        self.sql = sql
-        self.pay = pay
+        self.asked = asked
+        self.analyst = asked.analyst
+        self.key = asked.key
+        self.sql: str = asked.question["sql"]
+        self.pay = asked.pay
         self.number: int | None = None
         #: Where it stands with the scheduler, while it waits there.
         self.place: Place[Any] | None = None
@@ -54,7 +52,7 @@ class Ticket:
         # Most tickets are looked at when they are done; only those who wait need an event to wait for.
         self._until_ready: Event | None = None
         self._until_done: Event | None = None
-        self._followers: list[Ticket] = []
+        self._followers: tuple[Ticket, ...] = ()
         #: When it was answered or refused, on the monotonic clock.
         self.ended_at = -math.inf
 
@@ -67,7 +65,7 @@ class Ticket:
         compile: Callable[[str], Statement],
     ) -> Ticket:
         """A question as the ledger has it; of one that has ended, the answer is made when it is read."""
-        ticket = cls(asked.analyst, asked.key, asked.question["sql"], asked.pay, compile, ended)
+        ticket = cls(asked, compile, ended)
         ticket.number = number
         ticket.ready = True
         return ticket
@@ -103,7 +101,7 @@ class Ticket:
         self.number = other.number
         with _SETTLING:
             if not other.done:
-                other._followers.append(self)
+                other._followers += (self,)
                 if other.ready:
                     self._tell()
                 return
@@ -157,7 +155,7 @@ class Ticket:
                 return
             self._outcome = outcome
             self.ended_at = time.monotonic()
-            followers, self._followers = self._followers, []
+            followers, self._followers = self._followers, ()
             if self._until_done:
                 self._until_done.set()
             self._tell()

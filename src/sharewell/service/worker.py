@@ -22,7 +22,7 @@ from sharewell.errors import (
     SharewellError,
     UnknownPayer,
 )
-from sharewell.privacy.ledger import Asked, Event, Ledger, Turn
+from sharewell.privacy.ledger import Event, Ledger, Turn
 from sharewell.privacy.measurement import Measurement
 from sharewell.service.served import Served, not_computed
 from sharewell.service.state import State
@@ -198,7 +198,7 @@ class Worker:
         for at, ticket in enumerate(new):
             ticket.number = first + at
             ticket.place = self.state.scheduler.submit(ticket.analyst, ticket)
-        return [Asked(t.key, t.analyst, {"sql": t.sql}, t.pay) for t in new]
+        return [ticket.asked for ticket in new]
 
     def _decide(self) -> list[Ticket]:
         """Whose turn it is: all that can be served now, or one at a tick."""

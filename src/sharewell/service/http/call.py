@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from sharewell.errors import AccessError, NotFound
+from sharewell.errors import AccessError, NotFound, UnknownToken
 from sharewell.service.access import Holder, Role
 from sharewell.service.http.problems import Refused, unreadable
 from sharewell.service.http.reception import Reception, Window
@@ -98,7 +98,11 @@ class Call(Request):
 
     def holder(self) -> tuple[Window, Holder]:
         """Whoever holds the token, and the window of the desk that it opens."""
-        window, holder = self.reception.holder(self._token(), self.address)
+        try:
+            window, holder = self.reception.holder(self._token())
+        except UnknownToken:
+            self.reception.note_failure(self.address)
+            raise
         self.dataset, self.holder_name = window.desk.name, holder.name
         window.admit(holder)
         return window, holder

@@ -136,22 +136,22 @@ class Reception:
             raise closing()
         return self._house
 
-    def holder(self, token: str | None, address: str) -> tuple[Window, Holder]:
-        """Who sent a token, and to which desk; failed attempts are counted by where they come from."""
+    def holder(self, token: str | None) -> tuple[Window, Holder]:
+        """Who sent a token, and the window of the desk that it opens."""
         house = self.house
-        try:
-            if token is None:
-                raise UnknownToken(
-                    "There is no token in the request.",
-                    hint="Send a header: Authorization: Bearer sw_...; curators give out tokens.",
-                )
-            desk, holder = house.holder(token)
-        except UnknownToken:
-            wait = self._failures.take(_network(address))
-            if wait:
-                raise too_fast(wait, "There were too many attempts without a valid token.") from None
-            raise
+        if token is None:
+            raise UnknownToken(
+                "There is no token in the request.",
+                hint="Send a header: Authorization: Bearer sw_...; curators give out tokens.",
+            )
+        desk, holder = house.holder(token)
         return self.windows[desk.name], holder
+
+    def note_failure(self, address: str) -> None:
+        """Count an attempt without a valid token; refuse those who make too many."""
+        wait = self._failures.take(_network(address))
+        if wait:
+            raise too_fast(wait, "There were too many attempts without a valid token.")
 
     def is_for_us(self, host: bytes | None) -> bool:
         """Whether a Host header names us, with or without a port."""
