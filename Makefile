@@ -62,6 +62,7 @@ $(RUNTIME): $(CREATED) requirements/runtime.lock pyproject.toml
 	@echo "Installing what Sharewell runs on, pinned by hash (once; a minute or two)."
 	@$(FROM_LOCK) requirements/runtime.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@echo "Installed. The first start reads all of it from disk, which may take half a minute."
 	@touch $@
 
 $(DEV): $(RUNTIME) requirements/dev.lock

@@ -18,11 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharewell import Binned, Boolean, Category, Date, Integer, datasets
-from sharewell.config import Config, read_config
+from sharewell.config import Config, parse_config, read_config
 from sharewell.config.check import show_check
 from sharewell.config.guess import MOST_CELLS
 from sharewell.config.proposal import show_init
-from sharewell.config.proposal_text import marks
+from sharewell.config.proposal_text import EXAMPLES, marks
 from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
 from sharewell.errors import ConfigError, SharewellError, SourceError
 
@@ -521,3 +521,17 @@ def test_no_error_of_looking_at_a_file_quotes_a_row(tmp_path):
         show_init(str(source), str(tmp_path / "sharewell.toml"), False)
     assert "secretive" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_a_column_that_is_left_out_comes_with_a_description_of_its_type_that_can_be_used(tmp_path):
+    rows = range(3_000)
+    columns = {"sex": ["f", "m"] * 1_500, "number": rows, "note": [f"note {at}" for at in rows]}
+    _, text = init(write_csv(tmp_path / "people.csv", columns))
+    assert set(left_out(text)) == {"number", "note"}
+    used = re.sub(r"^# (?=\[attributes|type|low|high|categories)", "", text, flags=re.MULTILINE)
+    for kind, lines in EXAMPLES.items():
+        used += "\n".join(["", f"[attributes.any_{kind}]", f'type = "{kind}"', *lines, ""])
+    domain = parse_config(used, tmp_path / "used.toml").domain
+    kinds = {attribute.name: type(attribute).__name__.lower() for attribute in domain.attributes}
+    own = {"sex": "category", "number": "integer", "note": "category"}
+    assert kinds == own | {f"any_{kind}": kind for kind in EXAMPLES}

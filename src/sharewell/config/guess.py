@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from sharewell.config.columns import MOST_VALUES, Seen, SeenTable
+from sharewell.config.columns import MOST_VALUES, Holds, Seen, SeenTable
 from sharewell.config.rounding import round_bounds, round_cuts, whole_periods
 from sharewell.engine.values import Kind
 from sharewell.query.ordered import Date, Unit
@@ -55,10 +55,16 @@ class Guess:
     name: str
     forms: tuple[Form, ...]
     reason: str = ""
+    #: The type to try where it is left out.
+    type: str = "category"
 
     def left_out(self, reason: str) -> Guess:
         """The same column, left out."""
         return replace(self, forms=(), reason=reason)
+
+
+#: The type that suits what a column holds; categories suit everything else.
+TYPES: dict[Holds, str] = {"whole numbers": "integer", "numbers": "binned", "dates": "date"}
 
 
 def quoted(text: str) -> str:
@@ -90,7 +96,7 @@ def _guess(seen: Seen, *, empty: bool) -> Guess:
         form = _placeholder(seen)
         return Guess(seen.name, (form,) if form else ())
     forms = tuple(_with_null(seen, _with_odd(seen, form)) for form in _forms(seen))
-    guess = Guess(seen.name, forms)
+    guess = Guess(seen.name, forms, type=TYPES.get(seen.holds, "category"))
     reason = _reason(seen, forms)
     return guess.left_out(reason) if reason else guess
 

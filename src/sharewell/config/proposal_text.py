@@ -175,15 +175,24 @@ def _sizes(proposal: Proposal) -> str:
 def _attribute(guess: Guess) -> str:
     name = key(guess.name)
     if not guess.forms:
+        example = [f"[attributes.{name}]", f"type = {quoted(guess.type)}", *EXAMPLES[guess.type]]
         return (
-            f"# {name} is left out: {guess.reason}. To use it, describe it:\n"
-            f'# [attributes.{name}]\n# type = "category"\n# categories = ["...", "..."]\n'
+            "\n# ".join([f"# {name} is left out: {guess.reason}. To use it, describe it:", *example])
+            + "\n"
         )
     form = guess.forms[0]
     lines = [("type", quoted(form.type), TYPES[form.type]), *map(_reviewed, form.settings)]
     head = f"# {MARK} {form.review}\n" if form.review else ""
     return head + _table(f"attributes.{name}", lines)
 
+
+#: How a column that was left out may be described, by its type.
+EXAMPLES = {
+    "integer": ("low = 0", "high = 100"),
+    "binned": ("cuts = [0, 10, 20, 30]",),
+    "category": ('categories = ["...", "..."]',),
+    "date": ("start = 2020-01-01", "end = 2029-12-31", 'by = "year"'),
+}
 
 TYPES = {
     "integer": "whole numbers, both bounds included",
