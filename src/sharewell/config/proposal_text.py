@@ -190,7 +190,7 @@ def _attribute(guess: Guess) -> str:
 EXAMPLES = {
     "integer": ("low = 0", "high = 100"),
     "binned": ("cuts = [0, 10, 20, 30]",),
-    "category": ('categories = ["...", "..."]',),
+    "category": ('categories = ["one", "another"]',),
     "date": ("start = 2020-01-01", "end = 2029-12-31", 'by = "year"'),
 }
 
