@@ -525,7 +525,7 @@ def test_no_error_of_looking_at_a_file_quotes_a_row(tmp_path):
 
 def test_a_column_that_is_left_out_comes_with_a_description_of_its_type_that_can_be_used(tmp_path):
     rows = range(3_000)
-    columns = {"sex": ["f", "m"] * 1_500, "number": rows, "note": [f"note {at}" for at in rows]}
+    columns = {"sex": ["f", "m"] * 1_500, "number": [*rows], "note": [f"note {at}" for at in rows]}
     _, text = init(write_csv(tmp_path / "people.csv", columns))
     assert set(left_out(text)) == {"number", "note"}
     used = re.sub(r"^# (?=\[attributes|type|low|high|categories)", "", text, flags=re.MULTILINE)
