@@ -85,6 +85,30 @@ def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
     assert together == [Asked] * 3 + [Charged] * 3 + [Released, Answered] * 3
 
 
+@pytest.mark.parametrize("scheduler", ["none", "round-robin"])
+def test_no_more_numbers_are_stored_in_one_breath_than_a_store_can_take(scheduler, monkeypatch):
+    monkeypatch.setattr("sharewell.service.worker.MOST_NUMBERS", 100)
+    breaths: list[int] = []
+
+    class Counting(MemoryLedger):
+        def append_many(self, events):
+            breaths.append(sum(len(e.answers) for e in events if isinstance(e, Answered)))
+            return super().append_many(events)
+
+    with broker(Counting(), scheduler=scheduler) as service:
+        with service._worker.thinking:  # so that all of them come at once
+            tickets = [
+                service.submit(
+                    name, f"SELECT age, sex, COUNT(*) FROM people WHERE age <> {at} GROUP BY 1, 2"
+                )
+                for at in range(9)
+                for name in ("ann", "ben", "cleo")
+            ]
+        assert {len(ticket.result(30).answers) for ticket in tickets} == {40}
+    # As many as it takes to pass a hundred, and no more.
+    assert max(breaths) == 3 * 40
+
+
 def test_a_paid_question_is_stored_charged_measured_and_answered_in_that_order():
     ledger = MemoryLedger()
     with broker(ledger) as service:

@@ -29,6 +29,11 @@ class Served:
         self.answers: tuple[Answer, ...] = ()
 
     @property
+    def numbers(self) -> int:
+        """How many numbers are asked for, where it is not refused."""
+        return sum([prepared.size for prepared in self.prepared])
+
+    @property
     def event(self) -> Answered | Refused:
         """What the ledger is told."""
         if self.error is not None:

@@ -29,8 +29,9 @@ from sharewell.service.state import State
 from sharewell.service.ticket import Ticket, Tickets
 from sharewell.sharing.scheduler import InOrder
 
-#: How many questions are stored in one breath at the most.
-MOST_AT_ONCE = 256
+#: How many questions are stored in one breath at the most, and after how many numbers no more are taken
+#: in: a store takes only so much in one piece.
+MOST_AT_ONCE, MOST_NUMBERS = 256, 100_000
 #: How long to wait for more where several came at once the last time, in seconds: to store and to
 #: measure takes little longer for many than for one.
 GATHER = 0.002
@@ -178,10 +179,10 @@ class Worker:
         """Take in new questions, let the scheduler decide, and answer those whose turn it is."""
         with self.thinking:
             asked = self._ask(new)
-            due = [*self.state.take_due(), *self._decide()]
-            served = [self._prepare(Served(ticket)) for ticket in due]
-            if due and not isinstance(self.state.scheduler, InOrder):
-                numbers = tuple(ticket.stored for ticket in due)
+            due = [self._prepare(Served(ticket)) for ticket in self.state.take_due()]
+            served = [*due, *self._decide()]
+            if served and not isinstance(self.state.scheduler, InOrder):
+                numbers = tuple(each.ticket.stored for each in served)
                 asked.append(Turn(numbers, self.state.scheduler.state()))
         self._store(asked, served)
         self._tickets.keep(new)
@@ -200,21 +201,24 @@ class Worker:
             ticket.place = self.state.scheduler.submit(ticket.analyst, ticket)
         return [ticket.asked for ticket in new]
 
-    def _decide(self) -> list[Ticket]:
-        """Whose turn it is: all that can be served now, or one at a tick."""
+    def _decide(self) -> list[Served]:
+        """Those whose turn it is: all that can be served now, or one at a tick."""
         scheduler, now = self.state.scheduler, time.monotonic()
-        if scheduler.paced:
-            if now < self._next_tick or not scheduler.waiting:
+        most = MOST_AT_ONCE
+        if scheduler.paced and scheduler.waiting:
+            if now < self._next_tick:
                 return []
             self._next_tick = now + self._tick
+            most = 1
+        chosen: list[Served] = []
+        numbers = 0
+        while scheduler.waiting and len(chosen) < most and numbers < MOST_NUMBERS:
             place = scheduler.next(now)
-            chosen = [place.item] if place else []
-        else:
-            chosen = []
-            while scheduler.waiting and len(chosen) < MOST_AT_ONCE and (place := scheduler.next(now)):
-                chosen.append(place.item)
-        for ticket in chosen:
-            ticket.place = None
+            if place is None:
+                break
+            place.item.place = None
+            chosen.append(self._prepare(Served(place.item)))
+            numbers += chosen[-1].numbers
         return chosen
 
     def _prepare(self, served: Served) -> Served:

@@ -71,9 +71,9 @@ class SqliteStore(Store):
     migrations: ClassVar[tuple[tuple[str, ...], ...]] = (_VERSION_1,)
 
     def __init__(self, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> None:
-        if sqlite3.sqlite_version_info < (3, 37):
+        if sqlite3.sqlite_version_info < (3, 38):
             raise LedgerError(
-                f"A ledger needs SQLite 3.37, and this Python has {sqlite3.sqlite_version}.",
+                f"A ledger needs SQLite 3.38, and this Python has {sqlite3.sqlite_version}.",
                 hint="Use a newer Python or operating system, or keep the ledger in PostgreSQL.",
             )
         self.path = Path(path).resolve()
