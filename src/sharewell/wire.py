@@ -181,6 +181,8 @@ class Dataset(Message):
     #: The whole budget in its currency.
     total: str
     neighbours: str
+    #: The column that says whose row it is, where people are counted, and not rows.
+    privacy_unit: str | None = None
     population: int | None
     error_threshold: float
     mechanism: str

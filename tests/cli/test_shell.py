@@ -11,7 +11,7 @@ import pytest
 from sharewell.cli.files import Files
 from sharewell.cli.words import clean, in_shell_words, one_line
 from tests.cli.commands import COUNT, InProcess, found, said
-from tests.service.waiting import comes_true
+from tests.service.waiting import comes_true, greeted
 
 #: Where tests run in the background, their processes would be deaf to Ctrl-C; at a shell none is.
 HEARS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
@@ -77,7 +77,7 @@ def test_a_server_serves_until_ctrl_c(dataset, tmp_path):
     log = tmp_path / "log"
     server = shell("serve", str(dataset), "--port", "0", "--log", str(log))
     try:
-        url = found(r"at (http://\S+);", server.stdout.readline())[1]
+        url = found(r"at (http://\S+);", greeted(server.stdout))[1]
         token = said("token", "ann", "--config", str(dataset)).strip()
         assert "which ann paid" in said("ask", COUNT, "--url", url, "--token", token)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -273,7 +274,7 @@ BINNED = Domain([Binned("stay", [0, 3, 7, 365]), Integer("age", 0, 19), Category
 )
 def test_what_no_interval_covers_is_noted_before_and_after_one_asks(sql, warned):
     count = len(compile_sql(sql, BINNED).queries)
-    answered = answer_table(result(sql, [1.0] * count, BINNED)).notes
+    answered = answer_table(result(sql, [100.0] * count, BINNED, error=1.0)).notes
     statement = compile_sql(sql, BINNED)
     quoted = quote_table(Quote(statement, Fraction(1), Fraction(1), None, None)).notes
     assert answered == quoted
@@ -286,6 +287,37 @@ def test_why_an_average_is_null_is_noted():
     assert answer_table(result(sql, [50.0, 60.0, 5.0, 6.0])).notes == ()
     [note] = answer_table(result(sql, [50.0, 60.0, 5.0, -1.0])).notes
     assert note.startswith("NULL: the noisy count")
+    vague = result(sql, [50.0, 60.0, 5.0, 6.0], error=10.0)
+    [note] = answer_table(vague).notes
+    assert note.startswith("An average without an interval")
+    nothing = Answer(0.0, 0.0, (0.0, 0.0), "public")
+    answers = (
+        vague.answers[0],
+        nothing,
+        replace(vague.answers[2], standard_error=0.1, interval=(4.9, 5.1)),
+        nothing,
+    )
+    [note] = answer_table(replace(vague, answers=answers)).notes
+    assert note.startswith("NULL: an average of nothing")
+
+
+def test_that_a_share_was_not_enough_is_noted_where_it_was_to_be_paid_for():
+    answers = result("SELECT COUNT(*) FROM people", [5.0], error=1.0)
+    known = replace(answers, answers=(replace(answers.answers[0], source="reconstructed"),))
+    assert answer_table(known, pay=False).notes == ()
+    assert "not enough" in answer_table(known, pay=True).notes[0]
+    assert answer_table(answers, pay=True).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("paid", "free", "noted"),
+    [((9.6,), (10.0,), True), ((9.4,), (10.0,), False), ((0.0,), (0.0,), False), (None, (1.0,), False)],
+)
+def test_that_paying_hardly_helps_is_noted_in_a_quote(paid, free, noted):
+    statement = compile_sql("SELECT COUNT(*) FROM people", DOMAIN)
+    for cost in (Fraction(1), Fraction(0)):
+        notes = quote_table(Quote(statement, cost, Fraction(1), paid, free)).notes
+        assert ("hardly more precise" in str(notes)) == (noted and cost > 0)
 
 
 @pytest.mark.parametrize("unknown", [None, math.inf])

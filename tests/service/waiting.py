@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 def comes_true(is_so: Callable[[], bool]) -> None:
@@ -14,3 +14,8 @@ def comes_true(is_so: Callable[[], bool]) -> None:
             return
         pause.wait(0.01)
     raise AssertionError("it never was")
+
+
+def greeted(said: Iterable[str]) -> str:
+    """The first line of a server that has opened; before it, a slow one says that it is opening."""
+    return next((line for line in said if not line.startswith("Opening")), "")

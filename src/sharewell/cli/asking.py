@@ -158,7 +158,7 @@ def _outcome(link: Link, ticket: wire.Ticket) -> None:
     if link.as_json:
         print_json(ticket)
     elif ticket.answer is not None:
-        show_answer(ticket.answer, ticket.sql, pay=ticket.pay)
+        show_answer(ticket.answer, ticket.sql)
     if ticket.problem is not None:
         typer.echo(refusal(as_error(ticket.problem)), err=True)
         raise typer.Exit(REFUSED)

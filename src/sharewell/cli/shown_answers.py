@@ -23,7 +23,7 @@ REACH = 2.06
 MOST_ROWS = 200
 
 
-def show_answer(answer: wire.Answer, sql: str, *, pay: bool) -> None:
+def show_answer(answer: wire.Answer, sql: str) -> None:
     """An answer with its 95 % intervals, what it cost and who paid."""
     found = read_answer(answer, sql)
     if isinstance(found, Answer):
@@ -31,9 +31,6 @@ def show_answer(answer: wire.Answer, sql: str, *, pay: bool) -> None:
     else:
         _show_table(found)
     show(Text(f"{_sources(found)}. {_paid(answer, found)}", style="dim"))
-    # Whoever pays has everything measured that nobody has bought, as long as the share reaches.
-    if pay and "reconstructed" in _all_sources(found):
-        show(Text("What was left of your share was not enough to have it measured.", style="yellow"))
     _show_notes(answer.notes)
 
 

@@ -32,8 +32,11 @@ def show_dataset(dataset: wire.Dataset) -> None:
         unit = "rho" if dataset.currency == "zcdp" else "epsilon"
         price = f" A paid question costs {unit} {amount(Fraction(dataset.query_budget))}."
     paused = " It is paused." if dataset.paused else ""
+    show(shown)
+    if dataset.privacy_unit is not None:
+        unit = clean(dataset.privacy_unit)
+        show(f"People are counted, and not rows: each {unit} once, in the first of the cells it has.")
     show(
-        shown,
         f"Epsilon {dataset.epsilon}{delta} for all analysts together, by {dataset.mechanism}.{price}",
         f"An answer is useful if it is off by at most {number(dataset.error_threshold)}.{paused}",
     )

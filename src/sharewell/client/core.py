@@ -66,11 +66,14 @@ class Core:
 
     def say(self, what: Call[M]) -> Talk[M]:
         """Make a call about the dataset."""
-        if self.closed:
-            raise Closed("The session is closed.", hint="Connect again.")
+        self._refuse_when_closed()
         known = yield from self.greet()
         path = f"/v1/datasets/{quoted(known.datasets[0], safe='')}{what.path}"
         return (yield from persist(replace(what, path=path), self.patience))
+
+    def _refuse_when_closed(self) -> None:
+        if self.closed:
+            raise Closed("The session is closed.", hint="Connect again.")
 
     def tell(self, what: Call[M], read: Callable[[M], T]) -> Talk[T]:
         """Make a call, and read its reply as a person would like it."""
@@ -82,6 +85,7 @@ class Core:
 
         Its key is made before the first try, so that no number of tries pays for it twice.
         """
+        self._refuse_when_closed()
         key = uuid.uuid4().hex if key is None else key
         question = _checked(wire.Question, sql=sql, pay=pay, key=key)
         later = f"Ask again with key={key!r}: it is paid for once, however often it is asked."
@@ -185,7 +189,7 @@ def _token(reply: wire.Token) -> str:
 def _checked(kind: type[R], **fields: object) -> R:
     """A request, or a sentence that says what is wrong with it."""
     try:
-        return kind(**fields)
+        return kind.model_validate(fields, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

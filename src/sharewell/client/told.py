@@ -179,11 +179,12 @@ class Dataset(wire.Dataset):
     def __repr__(self) -> str:
         budget = f"epsilon {self.epsilon}" + (f", delta {self.delta}" if self.currency == "zcdp" else "")
         paused = ", paused" if self.paused else ""
+        people = f", each {self.privacy_unit} counted once" if self.privacy_unit else ""
         price = f", {amount(Fraction(self.query_budget))} a paid question" if self.query_budget else ""
         width = max((len(each.name) for each in self.attributes), default=0)
         return "\n".join(
             (
-                f"{self.name}: {self.cells:,} cells, {budget}, {self.mechanism}{price}{paused}",
+                f"{self.name}: {self.cells:,} cells, {budget}, {self.mechanism}{price}{people}{paused}",
                 *(f"  {each.name.ljust(width)}  {_described(each)}" for each in self.attributes),
             )
         )

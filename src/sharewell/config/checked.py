@@ -36,7 +36,14 @@ Look = Callable[[Config], Iterable[Finding]]
 
 def check(config: Config, *also: Look) -> Checked:
     """All that follows from a configuration, from public things alone."""
-    looks = (findings.of_file, findings.of_budget, findings.of_scheduler, findings.of_source, *also)
+    looks = (
+        findings.of_file,
+        findings.of_budget,
+        findings.of_scheduler,
+        findings.of_source,
+        findings.of_unit,
+        *also,
+    )
     found = [finding for look in looks for finding in look(config)]
     who = means(config)
     found += findings.of_means(config, who)

@@ -18,6 +18,8 @@ Level = Literal["error", "warning", "note"]
 
 #: A larger epsilon is worth a second look.
 LARGE_EPSILON = 10
+#: What leaves more than this of an error makes an answer hardly more precise.
+HARDLY = 0.95
 #: How many numbers of lines are listed.
 LISTED = 10
 
@@ -88,6 +90,23 @@ def of_source(config: Config) -> Iterator[Finding]:
         yield of_error(error)
 
 
+def of_unit(config: Config) -> Iterator[Finding]:
+    """What is counted, and so what is kept private."""
+    if config.privacy_unit is None:
+        yield Finding(
+            "note",
+            "Every row is taken for another person.",
+            "Where one may have several, set dataset.privacy_unit: else only each row is kept private.",
+        )
+    else:
+        yield Finding(
+            "note",
+            f"People are counted, and not rows: each {config.privacy_unit} once, in the first of the "
+            "cells that it has. So groups that come first have too many.",
+            "For exact groups, give every person one row before Sharewell sees them.",
+        )
+
+
 def of_means(config: Config, means: Sequence[Means]) -> Iterator[Finding]:
     """Who cannot pay for anything."""
     price = Settings.of(config).price
@@ -101,7 +120,7 @@ def of_means(config: Config, means: Sequence[Means]) -> Iterator[Finding]:
 
 
 def of_outlooks(config: Config, outlooks: Sequence[Outlook]) -> Iterator[Finding]:
-    """Whether any answer will be useful."""
+    """Whether any answer will be useful, and whether it helps to pay for one."""
     best = [each.typical for look in outlooks for each in (look.free, look.paid) if each is not None]
     if outlooks and min(best, default=float("inf")) > config.error_threshold:
         yield Finding(
@@ -109,4 +128,11 @@ def of_outlooks(config: Config, outlooks: Sequence[Outlook]) -> Iterator[Finding
             f"No answer is expected to be off by at most budget.error_threshold, "
             f"{config.error_threshold:,g} rows.",
             "Raise it or epsilon, describe fewer cells, or see what `sharewell plan` proposes.",
+        )
+    both = [(look.free.typical, look.paid.typical) for look in outlooks if look.free and look.paid]
+    if both and all(paid > HARDLY * free for free, paid in both):
+        yield Finding(
+            "warning",
+            "To pay for a question makes it hardly more precise than what the seed tells for nothing.",
+            "Raise mechanism.query_budget, or see what `sharewell plan` proposes.",
         )

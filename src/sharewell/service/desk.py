@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -74,8 +75,10 @@ class Desk:
         try:
             ledger = open_ledger(service.ledger, name=config.name, wait=PATIENCE if wait else 0.0)
         except LedgerInUse as error:
+            ours = f"process {os.getpid()} " in f"{error.message} "
+            hint = "Close what has opened it here first" if ours else "Stop that one first"
             raise LedgerInUse(
-                error.message, hint="Stop that one first: a dataset is served by one process at a time."
+                error.message, hint=f"{hint}: a dataset is served by one process at a time, and once."
             ) from None
         try:
             broker = Broker(config, ledger, certificate=service.certificate, tick=service.tick)
@@ -149,7 +152,7 @@ class Desk:
             return _shown(ticket, "waiting", position=self._position(ticket))
         outcome = ticket.outcome()
         if not isinstance(outcome, Exception):
-            return _shown(ticket, "answered", answer=answer_table(outcome))
+            return _shown(ticket, "answered", answer=answer_table(outcome, pay=ticket.pay))
         if not self._is_stored(ticket):
             raise outcome
         return _shown(ticket, "refused", problem=show_problem(outcome))

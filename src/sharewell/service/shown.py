@@ -39,6 +39,7 @@ def show_dataset(config: Config) -> wire.Dataset:
         delta=str(budget.delta),
         total=str(budget.total),
         neighbours=config.neighbours,
+        privacy_unit=config.privacy_unit,
         population=tomllib.loads(config.text)["dataset"].get("population"),
         error_threshold=config.error_threshold,
         mechanism=mechanism.name,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 from sharewell import wire
+from sharewell.config.findings import HARDLY
 from sharewell.mechanism.base import Answer, Source
 from sharewell.query.statement import Grouped, Mean, Output, Statement, Total
 from sharewell.service.quote import Quote
@@ -25,9 +26,15 @@ WEAKEST_FIRST: tuple[Source, ...] = ("synthetic", "reconstructed", "cached", "me
 
 Interval = tuple[float, float]
 
+TOO_LITTLE = "What was left of your share was not enough to have it measured."
+HARDLY_BETTER = "Paid for, it would be hardly more precise than it is for nothing."
 
-def answer_table(result: Result) -> wire.Answer:
-    """A result: one row for each group that HAVING, ORDER BY and LIMIT leave."""
+
+def answer_table(result: Result, *, pay: bool = False) -> wire.Answer:
+    """A result: one row for each group that HAVING, ORDER BY and LIMIT leave.
+
+    With `pay` it was to be paid for, so that what is not measured could not be.
+    """
     statement, answers = result.statement, result.answers
     fields = [_field(output, statement, answers) for output in statement.outputs]
     kept = statement.arrange([answer.value for answer in answers])
@@ -37,7 +44,11 @@ def answer_table(result: Result) -> wire.Answer:
         rows=rows,
         cost=str(result.cost),
         paid_by=_payer(answers),
-        notes=notes(statement) + (_of_nulls(rows) if statement.averages else ()),
+        notes=(
+            *notes(statement),
+            *(_of_averages(rows) if statement.averages else ()),
+            *((TOO_LITTLE,) if pay and any(a.source == "reconstructed" for a in answers) else ()),
+        ),
     )
 
 
@@ -52,7 +63,17 @@ def quote_table(quote: Quote) -> wire.Quote:
         paid=_offer(statement, str(quote.cost), quote.paid),
         free=_offer(statement, "0", quote.free),
         means=str(quote.means),
-        notes=notes(statement),
+        notes=(*notes(statement), *((HARDLY_BETTER,) if _hardly_better(quote) else ())),
+    )
+
+
+def _hardly_better(quote: Quote) -> bool:
+    """Whether one would pay for next to nothing."""
+    if not quote.cost or quote.paid is None or quote.free is None:
+        return False
+    pairs = list(zip(quote.paid, quote.free, strict=True))
+    return all(p is not None and f is not None and p >= HARDLY * f for p, f in pairs) and any(
+        free for _, free in pairs
     )
 
 
@@ -70,9 +91,15 @@ def notes(statement: Statement) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _of_nulls(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
-    null = any(isinstance(field, wire.Number) and field.value is None for row in rows for field in row)
-    return ("NULL: the noisy count of such an average is not positive.",) if null else ()
+def _of_averages(rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Why some of them have no value, or no interval."""
+    numbers = [field for row in rows for field in row if isinstance(field, wire.Number)]
+    if any(each.value is None and each.source == "public" for each in numbers):
+        yield "NULL: an average of nothing, whatever the rows are."
+    if any(each.value is None and each.source != "public" for each in numbers):
+        yield "NULL: the noisy count of such an average is not positive."
+    if any(each.value is not None and each.interval is None for each in numbers):
+        yield "An average without an interval may be anything: the rows that it is of may be none."
 
 
 def columns(statement: Statement) -> tuple[wire.Column, ...]:

@@ -54,20 +54,24 @@ def refuse_other_terms(before: Configured, config: Config) -> None:
     name = [tables["dataset"].get("name", "people") for tables in (then, now)]
     if name[0] != name[1]:
         raise ConfigError(
-            f"dataset.name was {name[0]!r} when the ledger was begun, and is {name[1]!r} now.",
+            _changed("dataset.name", *name),
             hint="Call it by its old name, or begin a new ledger.",
         )
     unit = [tables["dataset"].get("privacy_unit") for tables in (then, now)]
     if unit[0] != unit[1]:
         raise ConfigError(
-            f"dataset.privacy_unit was {unit[0]!r} when the ledger was begun, and is {unit[1]!r} now.",
+            _changed("dataset.privacy_unit", *unit),
             hint="Set it back: what was spent was spent for those whom it names.",
         )
     old, new = then.get("mechanism", {}), now.get("mechanism", {})
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             raise ConfigError(
-                f"mechanism.{key} was {old.get(key)!r} when the ledger was begun, and is "
-                f"{new.get(key)!r} now.",
+                _changed(f"mechanism.{key}", old.get(key), new.get(key)),
                 hint="Set it back, or begin a new ledger: the old one has made promises with it.",
             )
+
+
+def _changed(setting: str, then: object, now: object) -> str:
+    was, has_become = ("not set" if value is None else repr(value) for value in (then, now))
+    return f"{setting} was {was} when the ledger was begun, and is {has_become} now."

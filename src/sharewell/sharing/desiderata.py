@@ -54,8 +54,10 @@ def within(error_threshold: float) -> Utility:
 
 
 def outcomes(queries: Sequence[LinearQuery], errors: Sequence[float]) -> list[Outcome]:
-    """The outcomes of several queries."""
-    return [Outcome(query, error) for query, error in zip(queries, errors, strict=True)]
+    """The outcomes of several queries; one of no cell is none, since everybody knows its answer."""
+    return [
+        Outcome(query, error) for query, error in zip(queries, errors, strict=True) if not query.is_zero
+    ]
 
 
 def ratio(elsewhere: float, joint: float) -> float:

@@ -22,7 +22,7 @@ from sharewell.service.house import House
 from sharewell.service.http import serve
 from sharewell.service.http.serving import bind
 from tests.service.http.servers import problem, running, write_dataset
-from tests.service.waiting import comes_true
+from tests.service.waiting import comes_true, greeted
 
 HERE = Path(__file__).parent
 #: Made for these tests, and worth nothing elsewhere.
@@ -50,7 +50,7 @@ def process(*paths, code=SERVE, **options):
     with subprocess.Popen(command, text=True, env=environment, **pipes) as child:
         assert child.stdout is not None
         try:
-            yield child, child.stdout.readline()
+            yield child, greeted(child.stdout)
         finally:
             if child.poll() is None:
                 child.kill()

@@ -72,6 +72,7 @@ def serve(
         server.run(sockets=[listening])
         if server.failure is not None:
             raise server.failure
+        typer.echo("Closed. All that was asked is in the ledger.")
     finally:
         listening.close()
         handler.leave(*LOGGERS)
@@ -141,7 +142,7 @@ class Server(uvicorn.Server):
     async def _open(self) -> None:
         # With many rows, or a long ledger, this takes a while.
         begun = time.perf_counter()
-        slow = asyncio.get_running_loop().call_later(SLOW, self._note, "opening")
+        slow = asyncio.get_running_loop().call_later(SLOW, self._opens_slowly)
         try:
             self._house = await asyncio.to_thread(self._open_house)
             self._reception.open(self._house)
@@ -152,6 +153,10 @@ class Server(uvicorn.Server):
             self.should_exit = True
         finally:
             slow.cancel()
+
+    def _opens_slowly(self) -> None:
+        typer.echo("Opening: the rows are read, and the first time the seed is measured ...")
+        self._note("opening")
 
     async def _close(self) -> None:
         if self._opening is not None:
