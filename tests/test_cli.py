@@ -142,7 +142,7 @@ BAD = {
     "theory coupons --analysts 2 --quota 5 --probability 1": "above 0 and below",
     "theory limit --alpha inf --epsilon 1 --analysts 2": "alpha must be a number above 0",
     "theory limit --alpha nan --epsilon 1 --analysts 2": "alpha must be a number above 0",
-    "theory limit --alpha 5 --epsilon none --analysts 2": "epsilon must be a number",
+    "theory limit --alpha 5 --epsilon none --analysts 2": "epsilon must be a plain number",
     "theory limit --alpha 5 --epsilon 1 --analysts 0": "number of analysts must be",
 }
 

@@ -205,7 +205,7 @@ def test_a_refusal_says_where_and_what_to_do(ann):
 
 
 def test_what_cannot_be_sent_is_not(ann):
-    for fields in ({"sql": ""}, {"sql": 7}, {"sql": COUNT, "key": ""}):
+    for fields in ({"sql": ""}, {"sql": 7}, {"sql": COUNT, "key": ""}, {"sql": COUNT, "pay": "no"}):
         with pytest.raises(RequestError, match="cannot be sent"):
             ann.do(lambda s, fields=fields: s.ask(**fields))
 
@@ -283,8 +283,9 @@ def test_a_paused_dataset_answers_nothing_until_it_goes_on(place):
 def test_a_closed_session_says_so(ann):
     ann.do(lambda s: s.close())
     ann.do(lambda s: s.close())
-    with pytest.raises(Closed, match="The session is closed"):
+    with pytest.raises(Closed, match="The session is closed") as refused:
         ann.do(lambda s: s.ask(COUNT))
+    assert "key=" not in refused.value.hint  # nothing was sent
     assert repr(ann.session).endswith("closed>")
 
 
@@ -390,8 +391,9 @@ class TestOpen:
 
     def test_nobody_else_writes_to_its_ledger_meanwhile(self, tmp_path):
         path = written(tmp_path)
-        with client.open(path, "ann"), pytest.raises(LedgerInUse):
+        with client.open(path, "ann"), pytest.raises(LedgerInUse) as refused:
             client.open(path, "ben")
+        assert refused.value.hint.startswith("Close what has opened it here first")
 
 
 class TestTwins:

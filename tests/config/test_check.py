@@ -300,6 +300,11 @@ def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
     assert total["paid"] is None
 
 
+def test_that_many_cells_take_long_is_told(file, capsys):
+    said = str(levels(checked(file(HERE.replace("high = 29", "high = 600_000")), capsys)))
+    assert "To measure 1,200,002 cells takes a while" in said
+
+
 def test_an_epsilon_that_protects_nobody_is_warned_of(file, capsys):
     text = "An epsilon of 100 promises little"
     warned = checked(file(HERE.replace("epsilon = 1", "epsilon = 100")), capsys)

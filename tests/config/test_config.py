@@ -189,9 +189,9 @@ MISTAKES = [
     ("epsilon = 1\n", "", "budget.epsilon is missing", "number"),
     ("epsilon = 1", "epsilon = true", "budget.epsilon must be a number", ""),
     ("epsilon = 1", "epsilon = 0", "budget.epsilon must be greater than 0", ""),
-    ("epsilon = 1", "epsilon = nan", "budget.epsilon must be a number of ordinary size", "0.1"),
+    ("epsilon = 1", "epsilon = nan", "budget.epsilon must be a plain number", "0.1"),
     ("epsilon = 1", "epsilom = 1", "budget.epsilon is missing. Did you mean it by epsilom?", ""),
-    ("error_threshold = 50", 'error_threshold = "1 percent"', "number of ordinary size", "0.1%"),
+    ("error_threshold = 50", 'error_threshold = "1 percent"', "plain number", "0.1%"),
     ("epsilon = 1", "epsilon = 1\ndelta = 2", "budget: delta must be below 1", ""),
     ("error_threshold = 50", 'error_threshold = "1%"', "percentage, and nothing says of what", "popul"),
     ("error_threshold = 50", "error_threshold = -3", "error_threshold must be greater than 0", ""),
@@ -206,10 +206,16 @@ MISTAKES = [
     ("high = 9", "high = 9\nhihg = 3", "attributes.age.hihg means nothing", "high"),
     ('share = "1/2"', 'share = "4/5"', "shares sum to 21/20", "at the most"),
     ('share = "1/2"\n', "", "analysts.ann.share is missing", ""),
-    ('share = "1/2"', 'share = "half"', "analysts.ann.share must be a number", ""),
-    ("[budget]", "[budgets]", "budget.epsilon is missing", ""),
+    ('share = "1/2"', 'share = "half"', "analysts.ann.share must be a plain number", ""),
+    ("[budget]", "[budgets]", "budgets means nothing here", "Did you mean budget"),
     ("[analysts.ann]", "[analyst.ann]", "analyst means nothing here", "analysts"),
-    ("[attributes.age]", "[attributes]\n[attribute.age]", "no attributes", "attributes.age"),
+    ("[budget]", "[bugdet]", "bugdet means nothing here", "Did you mean budget"),
+    (
+        "[attributes.age]",
+        "[attributes]\n[attribute.age]",
+        "attribute means nothing here",
+        "Did you mean attributes",
+    ),
 ]
 
 

@@ -535,3 +535,20 @@ def test_a_column_that_is_left_out_comes_with_a_description_of_its_type_that_can
     kinds = {attribute.name: type(attribute).__name__.lower() for attribute in domain.attributes}
     own = {"sex": "category", "number": "integer", "note": "category"}
     assert kinds == own | {f"any_{kind}": kind for kind in EXAMPLES}
+
+
+@pytest.mark.parametrize("written", ["{d:02}.{m:02}.{y}", "{m}/{d}/{y}", "{y}.{m}.{d}", "{d}-{m}-99"])
+def test_days_that_are_written_in_another_way_are_told_from_other_texts(tmp_path, written):
+    days = [written.format(d=at % 28 + 1, m=at % 12 + 1, y=2000 + at % 20) for at in range(900)]
+    source = write_csv(tmp_path / "people.csv", {"sex": ["f", "m"] * 450, "admitted": days})
+    assert "written as 2024-12-31" in left_out(init(source)[1])["admitted"]
+
+
+def test_whose_rows_they_are_is_worth_a_second_look_where_the_same_person_comes_again(tmp_path):
+    columns = {"sex": ["f", "m"] * 450, "patient_id": [f"p{at // 2}" for at in range(900)]}
+    _, text = init(write_csv(tmp_path / "people.csv", columns))
+    assert "the same come again" in line_of(text, '# privacy_unit = "patient_id"')
+    columns["patient_id"] = [f"p{at}" for at in range(900)]
+    (tmp_path / "sharewell.toml").unlink()
+    _, text = init(write_csv(tmp_path / "people.csv", columns))
+    assert "if one person may have several" in line_of(text, '# privacy_unit = "patient_id"')

@@ -480,7 +480,7 @@ class TestRandomized:
             ({"ann": "1", "bob": "0"}, "probability of bob must be greater than 0"),
             ({"ann": math.nan, "bob": 1.0}, "probability of ann must be a number greater than 0"),
             ({"ann": math.inf}, "probability of ann must be a number greater than 0"),
-            ({"ann": "most"}, "probability of ann must be a number of ordinary size"),
+            ({"ann": "most"}, "probability of ann must be a plain number"),
             ({"ann": None}, "probability of ann must be an exact number"),
             ({}, "sum to 0, not to 1"),
         ],

@@ -36,6 +36,9 @@ FEWEST_READ, PART_READ = 20, Fraction(95, 100)
 
 Holds = Literal["booleans", "whole numbers", "numbers", "dates", "texts", "nothing", "other things"]
 
+#: How days are written elsewhere: 31.12.2024, 12/31/24 and the like.
+OTHER_DAYS = r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\s*|\s*\d{4}[./]\d{1,2}[./]\d{1,2}\s*"
+
 #: Pairs of texts that mean false and true; single letters count only where both occur.
 WORDS = (("false", "true"), ("no", "yes"))
 LETTERS = (("f", "t"), ("n", "y"))
@@ -64,6 +67,8 @@ class Seen:
     values: tuple[str, ...] = ()
     #: The length of the longest text.
     longest: int = 0
+    #: Whether texts look like days that are written in another way than is read here.
+    other_days: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,7 @@ def _aggregates(column: Column) -> Iterator[str]:
         # 02139 is a code and no number, although it can be read as one.
         code = f"regexp_matches({written}, '^\\s*[-+]?0[0-9]')"
         yield f"COUNT({number(column).sql('duckdb')}) FILTER ({code})"
+        yield f"COUNT(*) FILTER (regexp_full_match({written}, '{OTHER_DAYS}'))"
 
 
 def _seen(engine: _WholeTable, column: Column, rows: int, found: list[Any]) -> Seen:
@@ -167,8 +173,8 @@ def _seen(engine: _WholeTable, column: Column, rows: int, found: list[Any]) -> S
     if not filled:
         return seen("nothing")
     numbers = rest[:5] if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT) else None
-    days = rest[-6:-3] if kind is Kind.TEXT else rest[-3:]
-    longest, written, codes = rest[-3:] if kind is Kind.TEXT else (0, filled, 0)
+    days = rest[-7:-4] if kind is Kind.TEXT else rest[-3:]
+    longest, written, codes, others = rest[-4:] if kind is Kind.TEXT else (0, filled, 0, 0)
     # An estimate, which is made certain only where it is near the number of rows.
     differ = distinct > 0.8 * filled and _all_differ(engine, column)
     many = {"filled": filled, "missing": filled < rows, "all_differ": differ, "longest": longest}
@@ -194,7 +200,7 @@ def _seen(engine: _WholeTable, column: Column, rows: int, found: list[Any]) -> S
     values = _values(engine, column) if distinct < 4 * MOST_VALUES else ()
     if values and _are_booleans(values):
         return seen("booleans", **many)
-    return seen("texts", values=values, **many)
+    return seen("texts", values=values, other_days=_nearly_all(others, filled, written), **many)
 
 
 def _nearly_all(read: int, filled: int, written: int) -> bool:

@@ -20,6 +20,8 @@ Level = Literal["error", "warning", "note"]
 LARGE_EPSILON = 10
 #: What leaves more than this of an error makes an answer hardly more precise.
 HARDLY = 0.95
+#: With more cells, one notices how long a start takes.
+MANY_CELLS = 1_000_000
 #: How many numbers of lines are listed.
 LISTED = 10
 
@@ -49,6 +51,13 @@ def of_file(config: Config) -> Iterator[Finding]:
         )
     try:
         config.domain.require_dense()
+        if config.domain.size > MANY_CELLS:
+            yield Finding(
+                "note",
+                f"To measure {config.domain.size:,} cells takes a while at the first start, and room in "
+                "the ledger: four million took more than a minute and 100 MB.",
+                "Coarser bins or fewer columns make it less.",
+            )
     except DomainTooLarge as error:
         yield of_error(error)
     left = 1 - sum(config.shares.values()) / config.budget.total

@@ -57,6 +57,8 @@ class Guess:
     reason: str = ""
     #: The type to try where it is left out.
     type: str = "category"
+    #: Whether several rows have the same value.
+    repeats: bool = False
 
     def left_out(self, reason: str) -> Guess:
         """The same column, left out."""
@@ -96,7 +98,8 @@ def _guess(seen: Seen, *, empty: bool) -> Guess:
         form = _placeholder(seen)
         return Guess(seen.name, (form,) if form else ())
     forms = tuple(_with_null(seen, _with_odd(seen, form)) for form in _forms(seen))
-    guess = Guess(seen.name, forms, type=TYPES.get(seen.holds, "category"))
+    kind, repeats = TYPES.get(seen.holds, "category"), bool(seen.filled) and not seen.all_differ
+    guess = Guess(seen.name, forms, type=kind, repeats=repeats)
     reason = _reason(seen, forms)
     return guess.left_out(reason) if reason else guess
 
@@ -114,6 +117,8 @@ def _reason(seen: Seen, forms: Sequence[Form]) -> str:
         return "by its name it looks like an identifier"
     if seen.holds == "texts" and seen.longest > LONGEST_VALUE:
         return f"it has texts of more than {LONGEST_VALUE} letters, so it looks like free text"
+    if seen.holds == "texts" and seen.other_days:
+        return "its texts look like days, of which only those written as 2024-12-31 can be read"
     if seen.holds == "texts" and not seen.values:
         return f"it has more than {MOST_VALUES} different values"
     if not forms:

@@ -142,13 +142,13 @@ def _dataset(proposal: Proposal) -> Iterator[tuple[str, str, str]]:
     yield "source", quoted(proposal.source), "where the rows are, relative to this file"
     if proposal.table is not None:
         yield "table", quoted(proposal.table), "the table of that database"
-    units = [guess.name for guess in proposal.guesses if looks_like_identifier(guess.name)]
-    unit = quoted(units[0] if units else "person")
-    yield (
-        "# privacy_unit",
-        unit,
-        f"{MARK} whose row it is, if one person may have several",
-    )
+    units = [guess for guess in proposal.guesses if looks_like_identifier(guess.name)]
+    unit = quoted(units[0].name if units else "person")
+    if units and units[0].repeats:
+        why = "the same come again: if they are people's, remove the #, or only each row is kept private"
+    else:
+        why = "whose row it is, if one person may have several"
+    yield "# privacy_unit", unit, f"{MARK} {why}"
     rows = f"{proposal.population:_}"
     yield "population", rows, f"{MARK} rounded number of rows; write one that everybody may know"
     yield "neighbours", '"add-remove"', "what one person can change: add-remove, or replace-one"

@@ -59,11 +59,19 @@ Expected = Callable[[], Mapping[str, Sequence[Question]]]
 MECHANISMS = ("cache-reconstruct", "multiplicative-weights", "laplace")
 
 
+#: The tables of a file.
+TABLES = ("dataset", "attributes", "budget", "analysts", "mechanism", "scheduler", "service")
+
+
 class _Reader:
     """Reads the tables of a file, in order of what depends on what."""
 
     def __init__(self, tables: dict[str, Any]) -> None:
         self._top = Section(tables, "")
+        for name in TABLES:
+            self._top.section(name)
+        # First of all: of a table whose name has a slip, everything would seem to be missing.
+        self._top.end()
 
     def config(self, path: Path, text: str) -> Config:
         dataset = self._top.section("dataset")
@@ -94,7 +102,6 @@ class _Reader:
             ),
         )
         dataset.end()
-        self._top.end()
         blame("scheduler", config.scheduler)
         return config
 

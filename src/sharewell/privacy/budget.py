@@ -41,7 +41,7 @@ def amount(value: Amount, what: str = "A budget") -> Fraction:
         exact = Fraction(value) if isinstance(value, int | Fraction) else _read(str(value))
     except (ValueError, OverflowError, InvalidOperation, ZeroDivisionError):
         raise PrivacyError(
-            f"{what} must be a number of ordinary size, not {str(value)[:40]!r}.",
+            f"{what} must be a plain number, not {str(value)[:40]!r}.",
             hint='Write it as "0.1", "1e-6" or "1/3".',
         ) from None
     if exact <= 0:

@@ -66,6 +66,13 @@ def too_fast(seconds: float, message: str) -> Refused:
     )
 
 
+#: What to write instead, by what the reader of bodies calls the mistake.
+HINTS_OF_TYPE = {
+    "string_type": "Write it as a text, in quotes.",
+    "bool_type": "Write true or false, without quotes.",
+}
+
+
 def unreadable(error: ValidationError) -> Refused:
     """Says what is wrong with a body, without quoting any of it."""
     wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -85,7 +92,8 @@ def unreadable(error: ValidationError) -> Refused:
     elif wrong["type"] == "extra_forbidden":
         message, hint = f"The field {where!r} means nothing here.", "Look for a slip, or leave it out."
     else:
-        message, hint = f"The field {where!r} cannot be read: {wrong['msg']}.", ""
+        message = f"The field {where!r} cannot be read: {wrong['msg']}."
+        hint = HINTS_OF_TYPE.get(wrong["type"], "")
     return Refused(422, "request.invalid", message, hint=hint)
 
 
