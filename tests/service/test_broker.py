@@ -465,9 +465,9 @@ def test_a_quote_of_a_common_pot_is_about_the_pot(mechanism):
     ("old", "new", "says"),
     [
         ('query_budget = "1/80"', 'query_budget = "1/40"', "mechanism.query_budget was '1/80'"),
-        ("[mechanism]", '[mechanism]\nanswers = "as-printed"', "mechanism.answers was None"),
+        ("[mechanism]", '[mechanism]\nanswers = "as-printed"', "mechanism.answers was not set"),
         ('source = "people.csv"', 'source = "a.csv"\nname = "folk"', "dataset.name was 'people'"),
-        ('source = "people.csv"', 'source = "a.csv"\nprivacy_unit = "id"', "privacy_unit was None"),
+        ('source = "people.csv"', 'source = "a.csv"\nprivacy_unit = "id"', "privacy_unit was not set"),
     ],
 )
 def test_terms_that_were_promised_cannot_be_changed_behind_a_ledger(old, new, says):

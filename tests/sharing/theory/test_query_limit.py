@@ -112,7 +112,7 @@ def test_the_streams_bear_the_names_that_are_given():
         ((1e300, "1", 2), "alpha must be"),
         ((1, 0.5, 2), "epsilon must be an exact number"),
         ((1, "0", 2), "epsilon must be greater than 0"),
-        ((1, "nan", 2), "epsilon must be a number"),
+        ((1, "nan", 2), "epsilon must be a plain number"),
         ((1, "1e50", 2), "epsilon must be"),
         ((1, "1", 0), "number of analysts"),
         ((1, "1", 2.5), "number of analysts"),
