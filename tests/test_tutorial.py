@@ -183,7 +183,11 @@ def test_the_tutorial_does_what_it_says(walk):
     assert newcomer.all_the_way() > 15
     assert newcomer.stopped == [0]
     # Nothing was said but what the page shows: no warning, and no traceback at Ctrl-C.
-    assert len(newcomer.server_said.splitlines()) == 1
+    said = newcomer.server_said.splitlines()
+    greeting, goodbye = [line for line in said if not line.startswith("Opening")]
+    assert " at http" in greeting
+    assert goodbye == "Closed. All that was asked is in the ledger."
+    assert goodbye in read(TUTORIAL)
 
 
 def test_every_output_on_the_page_is_compared():
