@@ -32,8 +32,8 @@ from sharewell.service.ledger.postgres import PostgresLedger
 from tests.service.ledger.postgres_server import PostgresServer
 
 ANALYSTS = 64
-EACH = 8
-ROUNDS = 5
+EACH = 5
+ROUNDS = 9
 ALONE = 200
 LONG = 100_000
 #: Different texts in a long ledger, and how many of them are paid for.
