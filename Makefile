@@ -4,15 +4,22 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-FROM_LOCK := $(PIP) install --require-hashes --only-binary :all: --requirement
+# A lock names every package, so nothing is left to resolve.
+FROM_LOCK := $(PIP) install --require-hashes --no-deps --only-binary :all: --requirement
 
 # Each stamp is newer than what it was made from, so a second run has nothing to do.
 CREATED := $(VENV)/.created
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
+DOCS := $(VENV)/.docs
 
 # Several processes share the cores here; the threads of one library in each of them would only fight.
 export OPENBLAS_NUM_THREADS ?= 1
+# Coverage by sys.monitoring where Python has it (3.12), which costs little.
+export COVERAGE_CORE ?= $(shell $(BIN)/python -c 'import sys; print("sysmon" if hasattr(sys, "monitoring") else "ctrace")' 2>/dev/null)
+
+# make test COVERAGE= measures none.
+COVERAGE ?= --cov --cov-report=term:skip-covered
 
 LOCK_VENV := .venv-lock
 UV_VERSION := 0.13.7
@@ -21,7 +28,7 @@ LOCK_HEADER := \# Exact versions with hashes, for Python 3.11 and newer. Made by
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench lab lock clean
+.PHONY: help demo test check docs bench lab lock clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
@@ -30,16 +37,22 @@ demo: $(RUNTIME) ## install what Sharewell needs to run, and show it at work
 	@$(BIN)/sharewell demo --script
 
 test: check ## run the checks, then every test
-	$(BIN)/python -m pytest -n 2
+	@scripts/fetch_nginx .nginx
+	$(BIN)/python -m pytest -n 2 $(COVERAGE)
 
 check: $(DEV) ## lint, formatting, types, and which way imports point
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config research/pyproject.toml
 
-lab: $(DEV) ## install what sharewell reproduce and sharewell simulate need
+lab: $(DEV) ## install sharewell-lab: sharewell reproduce, simulate and theory
 	@echo "Ready: $(BIN)/sharewell reproduce --help"
+
+docs: $(DOCS) ## build the documentation site in site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "Open site/index.html"
 
 bench: $(DEV) ## measure speed and print the figures
 	$(BIN)/python -m benchmarks
@@ -49,10 +62,11 @@ lock: ## write the pinned versions anew; UPGRADE=1 takes the newest that the bou
 	@$(LOCK_VENV)/bin/python -m pip --disable-pip-version-check --quiet install uv==$(UV_VERSION)
 	@$(call compile,runtime)
 	@$(call compile,dev,--extra dev --constraint requirements/runtime.lock)
+	@$(call compile,docs,--extra docs --constraint requirements/dev.lock)
 
 clean: ## remove all that was made here: environments, caches, builds
-	rm -rf $(VENV) $(LOCK_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf $(VENV) $(LOCK_VENV) .nginx build dist site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src research tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(CREATED):
 	@PYTHON='$(PYTHON)' scripts/bootstrap $(VENV)
@@ -65,9 +79,15 @@ $(RUNTIME): $(CREATED) requirements/runtime.lock pyproject.toml
 	@echo "Installed. The first start reads all of it from disk, which may take half a minute."
 	@touch $@
 
-$(DEV): $(RUNTIME) requirements/dev.lock
-	@echo "Installing the tools that test it, pinned by hash (once)."
+$(DEV): $(RUNTIME) requirements/dev.lock research/pyproject.toml
+	@echo "Installing sharewell-lab and the tools that test it, pinned by hash (once)."
 	@$(FROM_LOCK) requirements/dev.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable research
+	@touch $@
+
+$(DOCS): $(RUNTIME) requirements/docs.lock
+	@echo "Installing the tools that build the documentation, pinned by hash (once)."
+	@$(FROM_LOCK) requirements/docs.lock
 	@touch $@
 
 # compile NAME OPTIONS: one lock for every platform and Python, without the name of any index.

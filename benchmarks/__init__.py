@@ -1,1 +1,1 @@
-"""Speed, as ratios taken in one run on one machine: `make bench`."""
+"""Speed benchmarks, as ratios measured in one run on one machine: `make bench`."""

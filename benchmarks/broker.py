@@ -22,14 +22,14 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of, in_the_middle, in_turns
 from sharewell import DataVector
-from sharewell.collector import stay_calm
 from sharewell.config import Config, parse_config
+from sharewell.gc_tuning import tune_gc
 from sharewell.privacy.ledger import Answered, Asked, Charged, Event, Released
 from sharewell.query.sql import compile_sql
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import DurableLedger, SqliteLedger
-from sharewell.service.ledger.postgres import PostgresLedger
-from tests.service.ledger.postgres_server import PostgresServer
+from sharewell.service.dataset import DatasetService
+from sharewell.service.ledger import DurableLedger, open_ledger
+from sharewell.service.submissions import to_plain
+from tests.service.ledger.postgres_server import PostgresServer, postgres_ledger
 
 ANALYSTS = 64
 EACH = 5
@@ -59,15 +59,15 @@ query_budget = "1/10000"
 
 
 def run() -> list[Ratio]:
-    stay_calm()  # As the server does.
+    tune_gc()  # As the server does.
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = PostgresServer(on_disk=True)
         stack.callback(server.remove)
         url = server.database()
         return [
-            *under_load("SQLite", lambda name: SqliteLedger(folder / name)),
-            *under_load("PostgreSQL", lambda name: PostgresLedger(url, name)),
+            *under_load("SQLite", lambda name: open_ledger(folder / name, create=True)),
+            *under_load("PostgreSQL", lambda name: postgres_ledger(url, name)),
             *opened_again(folder / "long"),
         ]
 
@@ -77,9 +77,9 @@ def config() -> Config:
     return parse_config(SETTINGS + shares)
 
 
-def broker(settings: Config, ledger: DurableLedger) -> Broker:
+def broker(settings: Config, ledger: DurableLedger) -> DatasetService:
     data = DataVector(settings.domain, np.arange(settings.domain.size, dtype=np.int64))
-    return Broker(settings, ledger, data=data, certificate=False)
+    return DatasetService(settings, ledger, data=data, certificate=False)
 
 
 def questions() -> list[str]:
@@ -189,7 +189,7 @@ def events_of(at: int) -> tuple[list[Event], list[Event]]:
 def opened_again(path: Path) -> list[Ratio]:
     """How long it takes to go on with a ledger of many events."""
     settings = config()
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         write_long(settings, ledger)
 
         def open_and_close() -> None:
@@ -207,7 +207,7 @@ def write_long(settings: Config, ledger: DurableLedger) -> None:
     with broker(settings, ledger) as service:
         for at, text in enumerate(texts[:PAID]):
             service.ask(f"a{at % ANALYSTS}", text, key=next(keys))
-        sample = service.ask("a0", texts[0]).plain
+        sample = [to_plain(answer) for answer in service.ask("a0", texts[0]).answers]
     chance = np.random.default_rng(2)
     while len(ledger) < LONG:
         batch: list[Event] = []

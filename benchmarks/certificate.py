@@ -15,11 +15,11 @@ import numpy as np
 
 from benchmarks.ratio import Ratio
 from sharewell import DataVector, datasets
-from sharewell.collector import stay_calm
 from sharewell.config import Config, parse_config
+from sharewell.gc_tuning import tune_gc
 from sharewell.query.sql import compile_sql
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger
+from sharewell.service.dataset import DatasetService
+from sharewell.service.ledger import open_ledger
 
 ANALYSTS = 10
 QUESTIONS = 1000
@@ -57,7 +57,7 @@ def _measure(what: str, settings: str, counts: DataVector) -> list[Ratio]:
     config = parse_config(settings + shares)
     data = DataVector(config.domain, counts.counts)
     off, on, behind = [], [], []
-    stay_calm()  # As the server does.
+    tune_gc()  # As the server does.
     for round_ in range(ROUNDS):
         questions = _questions(config, round_)
         for sql in questions:  # In words that were compiled before, for both.
@@ -78,17 +78,17 @@ def _play(
     """The median latency of an answer, and how long the certificate takes to catch up after the last."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        SqliteLedger(Path(folder) / "ledger.sqlite") as ledger,
-        Broker(config, ledger, data=data, certificate=certificate) as service,
+        open_ledger(Path(folder) / "ledger.sqlite", create=True) as ledger,
+        DatasetService(config, ledger, data=data, certificate=certificate) as service,
     ):
         if certificate:
-            service.certificate(up_to_date=True)
+            service.report(up_to_date=True)
         moments = [time.perf_counter()]
         for at, sql in enumerate(questions):
             service.ask(f"a{at % ANALYSTS}", sql)
             moments.append(time.perf_counter())
         if certificate:
-            service.certificate(up_to_date=True)
+            service.report(up_to_date=True)
         return float(np.median(np.diff(moments))), time.perf_counter() - moments[-1]
 
 

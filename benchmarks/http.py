@@ -1,154 +1,139 @@
-"""The server over HTTP: 64 analysts at once, beside an endpoint of the same framework that does nothing.
+"""The HTTP service: CPU of a cached answer beside a constant endpoint, and of a refusal beside both.
 
-A paid count is set beside commits of the same store, one for each of as many threads that take turns.
+The load comes over 256 connections from a process of its own, with the default release slots. CPU is
+that of the server's process, so that slots and a busy machine do not count.
 """
 
 from __future__ import annotations
 
-import sqlite3
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from threading import Lock
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from benchmarks.broker import ANALYSTS, SETTINGS, questions
-from benchmarks.load import post, seconds
-from benchmarks.ratio import Ratio, in_the_middle
+from benchmarks.load import get, post, seconds
+from benchmarks.ratio import Ratio
 from sharewell.config import read_config
-from sharewell.service.access import Access
-from sharewell.service.http.serving import bind
+from sharewell.service.http.server import bind
+from sharewell.service.lifecycle import begin
+from sharewell.service.tokens import TokenStore
 
-#: Answers come in slots, so that it takes many connections to keep a server busy.
 CONNECTIONS = 256
-#: Questions of each analyst that are new in a round, and how often those that are not are asked.
-EACH, AGAIN = 6, 5
-ROUNDS = 9
+#: Requests over each connection in a round.
+EACH = 10
+ROUNDS = 7
+#: Different questions, all of them answered before anything is measured.
+TEXTS = 64
+RATE = 500
 SERVICE = """
 [service]
 requests_per_second = 1000000
 certificate = false
+witness = "people.witness.json"
 """
-ASK, QUOTE = "/v1/datasets/people/ask", "/v1/datasets/people/quote"
-#: What is set beside a constant: the path, and whether one pays for what is not known.
-LIGHT = {"cached": (ASK, True), "reconstructed": (ASK, False), "quote": (QUOTE, True)}
+ASK = "/v1/datasets/people/ask"
 
 
 def run() -> list[Ratio]:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         tokens = _prepare(folder)
-        file, log = str(folder / "sharewell.toml"), str(folder / "log")
-        serve = f"serve([{file!r}], port={{port}}, log={log!r})"
-        ours = stack.enter_context(_serving("-c", f"from {bind.__module__} import serve; {serve}"))
-        uvicorn = ("-m", "uvicorn", "benchmarks.constant:app", "--no-access-log", "--port", "{port}")
-        constant = stack.enter_context(_serving(*uvicorn))
-        return _measure(ours, constant, tokens, folder)
-
-
-def _measure(ours: int, constant: int, tokens: list[str], folder: Path) -> list[Ratio]:
-    total = ANALYSTS * EACH
-    fresh = iter(questions())
-
-    def load(port: int, path: str, texts: list[str], **more: object) -> float:
-        """Seconds a request, with the texts dealt out to all connections, and these to all analysts."""
-        lines = [
-            [post(path, {"sql": text, **more}, tokens[at % ANALYSTS]) for text in texts[at::CONNECTIONS]]
-            for at in range(CONNECTIONS)
-        ]
-        return seconds(port, lines) / len(texts)
-
-    def new() -> list[str]:
-        """Questions that nobody has asked, and whose price somebody has looked at."""
-        texts = list(islice(fresh, total))
-        load(ours, QUOTE, texts)
-        return texts
-
-    def constant_seconds() -> float:
-        return load(constant, "/constant", known * AGAIN)
-
-    known = new()
-    load(ours, ASK, known)
-    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in (*LIGHT, "paid")}
-    for _ in range(ROUNDS):
-        unknown = new()
-        before = constant_seconds()
-        for name, (path, pay) in LIGHT.items():
-            took = load(ours, path, (known if pay else unknown) * AGAIN, pay=pay)
-            after = constant_seconds()
-            pairs[name].append((took, (before + after) / 2))
-            before = after
-        pairs["paid"].append((load(ours, ASK, unknown), _commits(folder / "bare.sqlite", total)))
+        texts = list(islice(questions(), TEXTS))
+        with serving(folder) as (port, process):
+            _warm_up(port, tokens, texts)
+            constant = [[get("/healthz")] * EACH for _ in range(CONNECTIONS)]
+            cached = [
+                [
+                    post(ASK, {"sql": texts[(at + again) % TEXTS]}, tokens[at % ANALYSTS])
+                    for again in range(EACH)
+                ]
+                for at in range(CONNECTIONS)
+            ]
+            # Without a valid token: an address has 20 failures, and then 429.
+            refused = [[post(ASK, {"sql": texts[0]}, "sw_unknown")] * EACH for _ in range(CONNECTIONS)]
+            seconds(port, refused[:10], status="4")
+            rounds = [
+                (
+                    _measure(port, process, cached),
+                    _measure(port, process, constant),
+                    _measure(port, process, refused, status="4"),
+                )
+                for _ in range(ROUNDS)
+            ]
+    cpu = [sum(cost.cpu for cost in costs) / ROUNDS for costs in zip(*rounds, strict=True)]
+    took = sorted(ours.seconds for ours, *_ in rounds)[ROUNDS // 2]
     return [
-        Ratio(f"HTTP, {ANALYSTS} analysts: {name}", ours_took, beside, reference, 0.5, at_most=False)
-        for name in pairs
-        for ours_took, reference in [in_the_middle(pairs[name])]
-        for beside in ["a constant over HTTP" if name in LIGHT else "a commit, as many threads"]
+        Ratio("HTTP: CPU of a cached answer", cpu[0], "a constant endpoint", cpu[1], 2.5),
+        Ratio("HTTP: CPU of a refusal with 429", cpu[2], "a cached answer", cpu[0], 1),
+        Ratio(f"HTTP: cached answer, {CONNECTIONS} connections", took, f"{RATE} a second", 1 / RATE, 1),
     ]
 
 
+class _Cost:
+    """Seconds and CPU seconds of one request."""
+
+    def __init__(self, seconds: float, cpu: float) -> None:
+        self.seconds = seconds
+        self.cpu = cpu
+
+
+def _measure(port: int, process: int, connections: list[list[bytes]], status: str = "200") -> _Cost:
+    count = sum(map(len, connections))
+    before = _cpu(process)
+    took = seconds(port, connections, status)
+    return _Cost(took / count, (_cpu(process) - before) / count)
+
+
+def _cpu(process: int) -> float:
+    """CPU seconds that a process has used, in all its threads."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _warm_up(port: int, tokens: list[str], texts: list[str]) -> None:
+    seconds(port, [[post(ASK, {"sql": text}, tokens[0]) for text in texts]])
+    seconds(port, [[post(ASK, {"sql": texts[0]}, token) for token in tokens]])
+
+
 def _prepare(folder: Path) -> list[str]:
-    """A configuration, its rows, and a token for everybody."""
+    """Write a configuration and its rows; a token for each analyst."""
     (folder / "people.csv").write_text("age\n" + "\n".join(str(n % 86) for n in range(5000)) + "\n")
     shares = "".join(f'[analysts.a{at}]\nshare = "1/{ANALYSTS}"\n' for at in range(ANALYSTS))
     path = folder / "sharewell.toml"
     path.write_text(SETTINGS + shares + SERVICE)
-    access = Access(read_config(path).service.access)
+    config = read_config(path)
+    begin(config)
+    access = TokenStore(config.service.access)
     return [access.issue(f"a{at}", "analyst") for at in range(ANALYSTS)]
 
 
 @contextmanager
-def _serving(*words: str) -> Iterator[int]:
-    """A server in a process of its own, at a free port, when it answers."""
+def serving(folder: Path) -> Iterator[tuple[int, int]]:
+    """The port and the id of a server process, once it is ready."""
     with bind("127.0.0.1", 0) as found:
         port = found.getsockname()[1]
-    process = subprocess.Popen([sys.executable, *(word.replace("{port}", str(port)) for word in words)])
-    try:
-        _wait_for(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+    file, log = str(folder / "sharewell.toml"), str(folder / "log")
+    code = f"from {bind.__module__} import serve; serve([{file!r}], port={port}, log={log!r})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL) as process:
+        try:
+            _wait_for(port)
+            yield port, process.pid
+        finally:
+            process.terminate()
 
 
 def _wait_for(port: int) -> None:
-    for path in ("/readyz", "/openapi.json"):
-        for _ in range(300):
-            try:
-                with urlopen(f"http://127.0.0.1:{port}{path}"):
-                    return
-            except HTTPError as error:
-                if error.code == 404:
-                    break
-            except OSError:
-                pass
+    for _ in range(300):
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/readyz"):
+                return
+        except OSError:
             time.sleep(0.1)
-    raise SystemExit("A server does not come up.")
-
-
-def _commits(path: Path, count: int) -> float:
-    """Seconds a durable commit of one row, by as many threads; SQLite lets one write at a time."""
-    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as store:
-        store.executescript(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; "
-            "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, body TEXT)"
-        )
-        turn = Lock()
-
-        def commit(_: int) -> None:
-            with turn:
-                store.execute("BEGIN IMMEDIATE")
-                store.execute("INSERT INTO events (body) VALUES (?)", ("x" * 500,))
-                store.execute("COMMIT")
-
-        with ThreadPoolExecutor(ANALYSTS) as pool:
-            begun = time.perf_counter()
-            list(pool.map(commit, range(count)))
-            return (time.perf_counter() - begun) / count
+    raise SystemExit("The server does not start.")

@@ -8,15 +8,15 @@ import numpy as np
 from benchmarks.ratio import Ratio, best_of
 from sharewell import Budget, Curator, LinearQuery, datasets
 from sharewell.errors import OverBudget
-from sharewell.lab.engines import Setting, play
-from sharewell.lab.noise import SeededNoise
-from sharewell.lab.questions import Questions
-from sharewell.mechanism import seed
-from sharewell.mechanism.base import Mechanism
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.laplace import Laplace
-from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.base import Mechanism
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.laplace import Laplace
+from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.query import workload
+from sharewell_lab.engines import PlaySettings, play
+from sharewell_lab.noise import SeededNoise
+from sharewell_lab.streams import Questions
 
 ANALYSTS, ARRIVALS = 10, 700
 #: How many times faster than the real mechanism: half of what was measured, or a little less.
@@ -28,19 +28,19 @@ def run() -> list[Ratio]:
     counts = np.asarray(movers.counts)
     asked, who = stream()
     questions = Questions.of(asked, who, analysts=ANALYSTS)
-    setting = Setting(np.full(ANALYSTS, 1 / ANALYSTS), float(counts.sum()), 1 / 2, 1 / 160)
-    everybody = np.ones(ANALYSTS, dtype=bool)
-    order = questions.places(everybody)
+    setting = PlaySettings(np.full(ANALYSTS, 1 / ANALYSTS), float(counts.sum()), 1 / 2, 1 / 160)
+    present = np.ones(ANALYSTS, dtype=bool)
+    order = questions.places(present)
 
     def fast(mechanism: str) -> None:
-        play(mechanism, questions, order, counts, setting, everybody, np.random.SeedSequence(1))
+        play(mechanism, questions, order, counts, setting, present, np.random.SeedSequence(1))
 
     def real(mechanism: str) -> None:
         shares = {str(analyst): f"1/{ANALYSTS}" for analyst in range(ANALYSTS)}
         answering = made(mechanism, Curator(movers, Budget.pure("1"), shares, noise=SeededNoise(1)))
         for query, analyst in zip(asked, who, strict=True):
             with contextlib.suppress(OverBudget):
-                answering.answer(query, str(analyst))
+                answering.ask(query, str(analyst))
 
     ratios = []
     for mechanism, promised in PROMISED.items():

@@ -12,9 +12,8 @@ import psycopg
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell.privacy.ledger import Charged, Event, Released
-from sharewell.service.ledger import DurableLedger, SqliteLedger
-from sharewell.service.ledger.postgres import PostgresLedger
-from tests.service.ledger.postgres_server import PostgresServer
+from sharewell.service.ledger import DurableLedger, open_ledger
+from tests.service.ledger.postgres_server import PostgresServer, postgres_ledger
 
 THREADS = 64
 EACH = 25
@@ -54,7 +53,7 @@ def in_sqlite(folder: Path) -> list[Ratio]:
 
     with (
         closing(sqlite3.connect(folder / "bare.sqlite", isolation_level=None)) as connection,
-        SqliteLedger(folder / "ledger.sqlite") as ledger,
+        open_ledger(folder / "ledger.sqlite", create=True) as ledger,
     ):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -67,7 +66,7 @@ def in_postgres(url: str) -> list[Ratio]:
         for number in range(ALONE):
             connection.execute("INSERT INTO bare VALUES (DEFAULT, %s)", (f"body {number}",))
 
-    with psycopg.connect(url, autocommit=True) as connection, PostgresLedger(url) as ledger:
+    with psycopg.connect(url, autocommit=True) as connection, postgres_ledger(url) as ledger:
         connection.execute(TABLE.replace("INTEGER PRIMARY KEY", "serial PRIMARY KEY"))
         return compared("PostgreSQL", ledger, bare)
 

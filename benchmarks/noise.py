@@ -1,4 +1,4 @@
-"""Exact noise for a histogram of a million cells, against OpenDP's own call on the whole vector."""
+"""Exact noise for a histogram of a million cells, against one OpenDP call on the whole vector."""
 
 import numpy as np
 import opendp.prelude as dp

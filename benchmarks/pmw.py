@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import Domain, Integer, LinearQuery
-from sharewell.mechanism.synthetic import SyntheticTable
+from sharewell.mechanisms.synthetic import SyntheticTable
 
 
 def run() -> list[Ratio]:

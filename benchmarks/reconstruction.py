@@ -5,8 +5,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import Domain, Integer
-from sharewell.mechanism import seed
-from sharewell.mechanism.reconstruction import Reconstruction
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.query import workload
 
 CACHED = 1000
@@ -24,16 +24,16 @@ def run() -> list[Ratio]:
 def filled(domain: Domain) -> tuple[Reconstruction, list]:
     queries = list(workload.random_ranges(domain, CACHED + ASKED, np.random.default_rng(1)))
     known = Reconstruction(seed.h2(domain))
-    known.observe_seed(np.zeros(len(known.evidence.strategy)), 1e4)
+    known.observe_seed(np.zeros(len(known.measurements.strategy)), 1e4)
     known.observe(queries[:CACHED], np.zeros(CACHED), np.full(CACHED, 50.0))
     return known, queries[CACHED:]
 
 
 def against_cholesky(domain: Domain, what: str) -> Ratio:
-    """An answer with its variance, beside building and factorising the normal equations anew."""
+    """Compare an answer and its variance with building and factorizing the normal equations."""
     known, asked = filled(domain)
-    rows = np.array([q.to_vector() for q in known.evidence.batches[0].rows], dtype=float)
-    factors = [rows_of.gram for rows_of in known.evidence.strategy.parts[0]]
+    rows = np.array([q.to_vector() for q in known.measurements.batches[0].rows], dtype=float)
+    factors = [rows_of.gram for rows_of in known.measurements.strategy.parts[0]]
     gram = factors[0] if len(factors) == 1 else np.kron(*factors)
     query = asked[0].to_vector().astype(float)
 
@@ -45,7 +45,7 @@ def against_cholesky(domain: Domain, what: str) -> Ratio:
     value = known.estimate(asked[:1])[1][0]
     if abs(value / exact - 1) > 1e-8:
         raise ValueError("the fast way disagrees with the slow one")
-    fast, slow = best_of(3, lambda: known.estimate(asked), from_scratch)
+    fast, slow = best_of(3, lambda: known.solver().estimate(asked), from_scratch)
     return Ratio(f"SCR answer, {what}", fast / ASKED, "Cholesky from scratch", slow, 200, at_most=False)
 
 
@@ -53,5 +53,5 @@ def against_passes() -> Ratio:
     domain = Domain([Integer(name, 0, 99) for name in "abc"])
     known, asked = filled(domain)
     counts = np.arange(domain.size, dtype=np.int64)
-    fast, passed = best_of(5, lambda: known.estimate(asked), counts.sum)
+    fast, passed = best_of(5, lambda: known.solver().estimate(asked), counts.sum)
     return Ratio("SCR answer, 100 x 100 x 100 cells", fast / ASKED, "x.sum() over the cells", passed, 5)

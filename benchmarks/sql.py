@@ -1,16 +1,18 @@
-"""compile_sql of typical conditions: new texts, and texts seen before."""
+"""compile_sql on typical conditions: new and cached texts."""
 
 import random
+from collections.abc import Callable
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import compile_sql, datasets
+from sharewell.query.sql import compile_anew
 
 DOMAIN = datasets.massachusetts().domain
 TEXTS = 500
 
 
 def new_texts(seed: int) -> list[str]:
-    """Conditions that nobody has asked before, of the usual shape."""
+    """Return typical texts that are not cached."""
     rng = random.Random(seed)
     return [
         "SELECT COUNT(*) FROM people "
@@ -20,6 +22,16 @@ def new_texts(seed: int) -> list[str]:
     ]
 
 
+def case_of(branches: int) -> str:
+    """Return a SUM over a CASE with conditions on two attributes."""
+    schooling = DOMAIN["schooling"].labels
+    whens = " ".join(
+        f"WHEN age = {i * 37 % 86} AND schooling = '{schooling[i * i % 9]}' THEN {i}"
+        for i in range(branches)
+    )
+    return f"SELECT SUM(CASE {whens} END) FROM people"
+
+
 def run() -> list[Ratio]:
     seeds = iter(range(1_000_000))
 
@@ -27,16 +39,21 @@ def run() -> list[Ratio]:
         for text in new_texts(next(seeds)):
             compile_sql(text, DOMAIN)
 
-    known = new_texts(-1)
+    known = new_texts(1_000_000)
 
     def again() -> None:
         for text in known:
             compile_sql(text, DOMAIN)
 
+    def case(branches: int) -> Callable[[], object]:
+        return lambda: compile_anew(case_of(branches), DOMAIN, "people")
+
     again()
     fresh()
     new, cached = best_of(5, fresh, again)
+    half, whole = best_of(5, case(400), case(800))
     return [
         Ratio("compile_sql, new text", new / TEXTS, "1,000 a second", 1e-3, target=1),
         Ratio("compile_sql, equal text", cached / TEXTS, "1,000 a second", 1e-3, target=1),
+        Ratio("compile_sql, a CASE of 800 branches", whole, "one of 400", half, target=2.5),
     ]

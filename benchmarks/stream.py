@@ -1,13 +1,13 @@
-"""The paper's stream through Seeded Cache and Reconstruct, whole, in the lab's noise."""
+"""The paper's whole stream through Seeded Cache and Reconstruct, with simulated noise."""
 
 import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import Budget, Curator, datasets
-from sharewell.lab.noise import SeededNoise
-from sharewell.mechanism import seed
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.query import workload
+from sharewell_lab.noise import SeededNoise
 
 ANALYSTS = [f"analyst {i}" for i in range(10)]
 
@@ -23,6 +23,6 @@ def run() -> list[Ratio]:
         )
         mechanism = CacheReconstruct(curator, seed=strategy, seed_fraction="1/2", query_budget="1/200")
         for i, query in enumerate(queries):
-            mechanism.answer(query, ANALYSTS[i % 10])
+            mechanism.ask(query, ANALYSTS[i % 10])
 
     return [Ratio("SCR, 10 analysts, 900 queries, 86 cells", best_of(5, stream)[0], "0.1 s", 0.1, 1)]

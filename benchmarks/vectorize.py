@@ -1,4 +1,4 @@
-"""Ten million rows into 17,200 cells, against a GROUP BY of the same bins that is written by hand."""
+"""Ten million rows into 17,200 cells, against a hand-written GROUP BY over the same bins."""
 
 import tempfile
 from pathlib import Path
@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell.engine.vectorize import vectorize
+from sharewell.query.attribute import Binned, Integer
 from sharewell.query.domain import Domain
-from sharewell.query.ordered import Binned, Integer
 
 ROWS = 10_000_000
 DOMAIN = Domain(
@@ -19,7 +19,7 @@ DOMAIN = Domain(
         Binned("hours", range(0, 101, 10)),
     ]
 )
-# Some rows fall outside, as they do in life.
+# Some rows fall outside the domain.
 PEOPLE = f"""
     SELECT
         CAST(floor(random() * 90) AS INTEGER) AS age,
@@ -49,7 +49,7 @@ def run() -> list[Ratio]:
 
 
 def make_sources(folder: Path) -> tuple[Path, Path]:
-    """The same rows as a Parquet file and as a table of a DuckDB file."""
+    """Write the same rows to a Parquet file and to a DuckDB file."""
     parquet, database = folder / "people.parquet", folder / "people.duckdb"
     with duckdb.connect(database) as connection:
         connection.execute(f"CREATE TABLE people AS {PEOPLE}").fetchall()
@@ -58,7 +58,7 @@ def make_sources(folder: Path) -> tuple[Path, Path]:
 
 
 def compare(kind: str, source: Path, relation: str, attach: Path | None = None) -> Ratio:
-    """Both start from nothing: a session is opened, the rows are counted, the counts are fetched."""
+    """Compare from scratch: open a session, count the rows, fetch the counts."""
 
     def by_hand() -> np.ndarray:
         with duckdb.connect() as connection:
@@ -70,7 +70,7 @@ def compare(kind: str, source: Path, relation: str, attach: Path | None = None) 
         return counts.reshape(-1)
 
     if not np.array_equal(by_hand(), vectorize(source, DOMAIN).counts):
-        raise RuntimeError("the two disagree, so that comparing their speed means nothing")
+        raise RuntimeError("the two results differ")
     ours, theirs = best_of(7, lambda: vectorize(source, DOMAIN), by_hand)
     name = f"vectorize, 10M rows, 17,200 cells, {kind}"
     return Ratio(name, ours, "a GROUP BY by hand", theirs, target=1.3)

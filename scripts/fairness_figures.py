@@ -13,26 +13,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sharewell import Budget, Domain, Integer
-from sharewell.mechanism import seed
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.laplace import Laplace
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.laplace import Laplace
 from sharewell.query import workload
+from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin
 from sharewell.sharing.certificate import Certificate
-from sharewell.sharing.collective import Collective
-from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin
-from sharewell.sharing.stream import Ask
-from sharewell.sharing.timeline import Timeline, run
+from sharewell.sharing.collective import Ask, Collective
+from sharewell_lab.timeline import Timeline, run
 
 AGES = Domain([Integer("age", 0, 85)])
 NAMES = ("ann", "ben", "cleo")
 COLOURS = {"ann": "#D55E00", "ben": "#0072B2", "cleo": "#009E73"}
-#: How far off a useful answer may be, and what a bought one costs: each share pays for two dozen.
+#: The maximum standard error of a useful answer, and the price of an answer: a share buys two dozen.
 THRESHOLD = 120.0
 PRICE = Fraction(1, 72)
 
 
 def who_is_served_when() -> Figure:
-    """The same arrivals under three schedulers: a busy analyst, a slow one and a late one."""
+    """Draw the same arrivals under three schedulers: a busy, a slow and a late analyst."""
     rng = np.random.default_rng(3)
     arrivals = [str(rng.choice(NAMES, p=[0.6, 0.25, 0.15])) for _ in range(40)]
     questions = [(analyst, at) for at, analyst in enumerate(arrivals)]
@@ -67,7 +66,7 @@ def _draw_timeline(panel: Axes, timeline: Timeline[int]) -> None:
 
 
 def here_and_alone() -> Figure:
-    """Useful answers as questions come in, here and alone: a common pot beside a shared cache."""
+    """Draw useful answers over time, together and alone: a common pot and a shared cache."""
     rng = np.random.default_rng(11)
     order = [str(rng.choice(NAMES, p=[0.6, 0.25, 0.15])) for _ in range(110)]
     pool = workload.random_ranges(AGES, 40, rng)
@@ -97,7 +96,7 @@ def here_and_alone() -> Figure:
 
 
 def _counts(make: partial, stream: Sequence[Ask]) -> Mapping[str, Mapping[str, list[float]]]:
-    """Everybody's useful answers after each question, here and alone."""
+    """Return each analyst's useful answers after each question, together and alone."""
     collective = Collective(AGES, Budget.pure("1"), dict.fromkeys(NAMES, Fraction(1, 3)), make)
     certificate = Certificate(collective, error_threshold=THRESHOLD)
     counts = {case: {name: [0.0] for name in NAMES} for case in ("here", "alone")}

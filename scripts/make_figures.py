@@ -1,7 +1,7 @@
 """Draw the figures of the documentation: `python scripts/make_figures.py` (needs matplotlib).
 
-All of them show expected errors, which depend on the questions and not on the data. So nothing is
-drawn at random but the questions, with a fixed seed, and every run writes the same files.
+All figures show expected errors, which depend on the queries and not on the data. Only the queries are
+random, with a fixed seed, so every run writes the same files.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from sharewell import Block, Budget, Curator, DataVector, Domain, Integer
-from sharewell.lab.noise import NoNoise
-from sharewell.mechanism import seed
-from sharewell.mechanism.base import Answer
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.matrix_mechanism import matrix_mechanism_variances
-from sharewell.mechanism.strategy import Strategy
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.base import Answer
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.matrix_mechanism import matrix_mechanism_variances
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.query import workload
 from sharewell.sharing.plan import in_turns
+from sharewell_lab.noise import NoNoise
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 AGES = Domain([Integer("age", 0, 85)])
 
-#: Colours that can be told apart with any kind of eyes (Okabe and Ito).
+#: Colour-blind-safe colours (Okabe and Ito).
 COLOURS = {
     "identity": "#000000",
     "h2": "#0072B2",
@@ -67,14 +67,14 @@ def main() -> None:
 
 
 def save(figure: Figure, name: str) -> None:
-    """Write a figure without a date, or anything else that differs from run to run."""
+    """Write a figure reproducibly, without a date."""
     figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None})
     figure.savefig(FOLDER / f"{name}.png", metadata={"Software": None})
     plt.close(figure)
 
 
 def seeds_by_length() -> Figure:
-    """The standard error of a range by its length, from a seed alone, at equal budget."""
+    """Draw the standard error of a range by its length, from the seed alone, at equal budget."""
     ranges = workload.ranges(AGES)
     lengths = np.array([int(query.l1_norm) for query in ranges])
     strategies = {name: make(AGES) for name, make in seed.NAMED.items() if name != "total"}
@@ -104,14 +104,14 @@ def seeds_by_length() -> Figure:
 
 
 def noise_variance(strategy: Strategy, budget: Budget) -> float:
-    """The variance of every row, when all of the budget is spent on it."""
+    """Return the variance of every row if the whole budget is spent on the seed."""
     empty = DataVector(strategy.domain, np.zeros(strategy.domain.size, dtype=np.int64))
     curator = Curator(empty, budget, {"all": budget.total}, noise=NoNoise())
     return float(curator.variances(strategy, budget.total)[0])
 
 
 def alone_and_together() -> Figure:
-    """Ann's standard errors, question by question: the same questions, alone and in company."""
+    """Draw Ann's standard errors per query: the same queries, alone and with others."""
     rng = np.random.default_rng(7)
     names = ["ann", *(f"other {number}" for number in range(1, 10))]
     workloads = {name: workload.random_ranges(AGES, 40, rng) for name in names}
@@ -137,19 +137,19 @@ def alone_and_together() -> Figure:
 
 
 def answers_to_ann(workloads: Mapping[str, Block], present: list[str]) -> list[Answer]:
-    """What she gets when these share a tenth of epsilon = 1 each: half to the seed, half for 8 rows."""
+    """Return her errors if each analyst has epsilon = 0.1: half for the seed, half for 8 rows."""
     empty = DataVector(AGES, np.zeros(AGES.size, dtype=np.int64))
     curator = Curator(empty, Budget.pure("1"), dict.fromkeys(present, "1/10"), noise=NoNoise())
     mechanism = CacheReconstruct(
         curator, seed=seed.identity(AGES), seed_fraction="1/2", query_budget="1/160"
     )
     stream = in_turns({name: list(workloads[name]) for name in present})
-    answers = [(analyst, mechanism.answer(query, analyst)) for analyst, query in stream]
+    answers = [(analyst, mechanism.ask(query, analyst)) for analyst, query in stream]
     return [answer for analyst, answer in answers if analyst == "ann"]
 
 
 def note_where_paying_ends(panel: Axes, last: int) -> None:
-    """A line after the last question that her share pays for."""
+    """Draw a line after the last query that her share pays for."""
     panel.axvline(last + 0.5, color="#888888", lw=1, ls=":")
     panel.annotate(
         "alone, her share is spent here",
@@ -163,7 +163,7 @@ def note_where_paying_ends(panel: Axes, last: int) -> None:
 
 
 def whole_numbers(panel: Axes) -> None:
-    """Ticks at 1, 2, 5, 10, 20, 50 and so on, written out."""
+    """Label ticks at 1, 2, 5, 10, 20, 50 and so on."""
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     panel.yaxis.set_minor_locator(NullLocator())

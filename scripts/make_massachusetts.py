@@ -35,7 +35,7 @@ CITIZENSHIP = {"born a citizen": [1, 2, 3], "naturalized": [4], "not a citizen":
 
 
 def labelled(column: str, labels: dict[str, Iterable[int]]) -> str:
-    """A column of codes as text. A code without a label would be an error, not a NULL."""
+    """Map a column of codes to labels; a code without a label is an error, not NULL."""
     whens = "".join(
         f" WHEN '{code}' THEN '{label}'" for label, codes in labels.items() for code in codes
     )
@@ -43,7 +43,7 @@ def labelled(column: str, labels: dict[str, Iterable[int]]) -> str:
 
 
 def main(coded: str, output: str) -> None:
-    """Write the table, sorted, so that the order of its rows tells nothing."""
+    """Write the table, sorted so that the order of its rows reveals nothing."""
     duckdb.connect().execute(
         f"""
         COPY (

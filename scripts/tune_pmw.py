@@ -1,13 +1,13 @@
-"""Find defaults for Private Multiplicative Weights on made-up tables: `python scripts/tune_pmw.py`.
+"""Find defaults for Private Multiplicative Weights on synthetic tables: `python scripts/tune_pmw.py`.
 
-`sharewell.mechanism.pmw.tuned` turns two public numbers, the population and epsilon, into the two
-settings that matter most: how many updates, and how far off a guess must be to be worth one. This run
-looks for them on tables that nobody has to protect: uniform, Zipf, bimodal and sparse ones. Streams of
-random ranges and single cells are played on each with every pair of settings of a grid; an answer
-counts when it is within 1 % of the population. A rule is fitted to all of the grid, and then judged
-beside the one in `tuned` on tables and streams that the fit has not seen.
+`sharewell.mechanisms.pmw.tuned` maps two public numbers, the population and epsilon, to the two most
+important settings: the number of updates, and the error at which a guess is worth one. This script
+searches for them on uniform, Zipf, bimodal and sparse tables. It plays streams of random ranges and
+single cells with every pair of settings of a grid; an answer counts if it is within 1 % of the
+population. It fits a rule to the grid and compares it with `tuned` on tables and streams that the fit
+has not seen.
 
-With `--quick` it takes less than a minute, without it a few. Nothing here reads real data.
+It takes a few minutes, or less than one with `--quick`. It reads no real data.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer
-from sharewell.lab.noise import NoNoise
-from sharewell.mechanism.pmw import TEST_PART, PrivateMultiplicativeWeights, Tuning, tuned
-from sharewell.mechanism.synthetic import MAX_STEP
+from sharewell.mechanisms.pmw import TEST_PART, PrivateMultiplicativeWeights, Tuning, tuned
+from sharewell.mechanisms.synthetic import MAX_STEP
 from sharewell.query import workload
+from sharewell_lab.noise import NoNoise
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -34,14 +34,14 @@ Place = tuple[int, float]
 
 TABLES = ("uniform", "Zipf", "bimodal", "sparse")
 PLACES: tuple[Place, ...] = tuple(product((1_000, 10_000, 100_000), (0.1, 1.0, 10.0)))
-#: An answer within this part of the population counts.
+#: An answer counts if its error is below this fraction of the population.
 NEAR = 0.01
 PASSES = Tuning(1, 1).passes
 
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is tried at every place."""
+    """The extent of the search at every place."""
 
     cells: tuple[int, ...]
     updates: tuple[int, ...]
@@ -58,7 +58,7 @@ WHOLE = Extent(
 
 
 def made_up(kind: str, cells: int, population: int, rng: np.random.Generator) -> Whole:
-    """A table of one of the kinds, drawn anew."""
+    """Draw a table of one of the kinds."""
     at = np.arange(cells)
     if kind == "uniform":
         shape = np.ones(cells)
@@ -76,7 +76,7 @@ def made_up(kind: str, cells: int, population: int, rng: np.random.Generator) ->
 
 
 def made_up_stream(cells: int, queries: int, rng: np.random.Generator) -> Array:
-    """Single cells and ranges in turns, drawn uniformly, one row of 0 and 1 each."""
+    """Draw single cells and ranges alternately and uniformly, each as a row of 0 and 1."""
     stream = np.zeros((queries, cells))
     for number, row in enumerate(stream):
         start, end = sorted(rng.choice(cells + 1, 2, replace=False))
@@ -85,14 +85,14 @@ def made_up_stream(cells: int, queries: int, rng: np.random.Generator) -> Array:
 
 
 def scales(updates: Whole, epsilon: Array) -> tuple[Array, Array, Array]:
-    """The scales of the noise on the threshold, on the tests and on the measurements."""
+    """Return the noise scales of the threshold, the tests and the measurements."""
     tests = epsilon * float(TEST_PART)
     share = tests / (1 + (2 * updates) ** (2 / 3))
     return 1 / share, 2 * updates / (tests - share), updates / (epsilon - tests)
 
 
 class Runs:
-    """Many runs of the mechanism in step: its arithmetic with "replay", written out in dense arrays.
+    """Many runs of the mechanism in lockstep: its arithmetic with "replay", in dense arrays.
 
     Every run has a table, the number of its stream, a noisy threshold and a number of updates.
     """
@@ -109,7 +109,7 @@ class Runs:
         self.counts = np.zeros(len(tables), dtype=np.int64)
 
     def answer(self, number: int, test_noise: Array, noise: Array) -> tuple[Array, Array]:
-        """Everybody's answer to their query of that number, and the truth."""
+        """Return the answer of every run to its query of that number, and the true answer."""
         query = self.streams[self.which, number]
         truth = np.einsum("ij,ij->i", self.tables, query)
         guess = np.einsum("ij,ij->i", self.weights, query) * self.population
@@ -124,7 +124,7 @@ class Runs:
         self.values[runs, self.counts[runs]] = values[runs]
         self.counts[runs] += 1
         self.left[runs] -= 1
-        # Those with most measurements first, so that the ones still busy are always at the front.
+        # Runs with the most measurements first, so that active runs are always at the front.
         runs = runs[np.argsort(-self.counts[runs], kind="stable")]
         weights, population, counts = self.weights[runs], self.population[runs], self.counts[runs]
         sums = np.ones(len(runs))
@@ -144,7 +144,7 @@ class Runs:
 
 
 def check() -> None:
-    """Fail unless the runs above do what the mechanism itself does, without noise."""
+    """Fail unless the runs match the mechanism itself without noise."""
     rng = np.random.default_rng(1)
     domain = Domain([Integer("cell", 0, 31)])
     table = made_up("bimodal", 32, 5_000, rng)
@@ -156,20 +156,20 @@ def check() -> None:
     runs = Runs(table[None, :].astype(float), streams, zero, none + 40, zero + 8)
     for number, query in enumerate(queries):
         ours = runs.answer(number, none, none)[0][0]
-        if not math.isclose(ours, mechanism.answer(query, "a").value, rel_tol=1e-9, abs_tol=1e-6):
+        if not math.isclose(ours, mechanism.ask(query, "a").value, rel_tol=1e-9, abs_tol=1e-6):
             raise SystemExit("The runs of this script no longer do what the mechanism does.")
 
 
 def laplace(scale: Array, rng: np.random.Generator) -> Array:
-    """Discrete Laplace noise of these scales."""
+    """Draw discrete Laplace noise of these scales."""
     success = -np.expm1(-1 / scale)
     return (rng.geometric(success) - rng.geometric(success)).astype(float)
 
 
 def measure(extent: Extent, tried: dict[Place, list[tuple[int, float]]], number: int) -> Array:
-    """For every place and every pair of settings tried there: the part near, and the typical error.
+    """Return the fraction of near answers and the typical error of every setting at every place.
 
-    Both are averages over tables and streams, and in parts of the population.
+    Both are averages over tables and streams; the error is a fraction of the population.
     """
     pairs = len(next(iter(tried.values())))
     total = np.zeros((2, len(tried), pairs))
@@ -204,9 +204,9 @@ def measure(extent: Extent, tried: dict[Place, list[tuple[int, float]]], number:
 
 @dataclass(frozen=True)
 class Rule:
-    """Updates as a power of population times epsilon, within bounds.
+    """The number of updates as a power of population times epsilon, within bounds.
 
-    The threshold is the larger of so many scales of the tests' noise and a part of the population.
+    The threshold is the larger of a multiple of the tests' noise scale and a fraction of the population.
     """
 
     name: str
@@ -216,7 +216,7 @@ class Rule:
     floor: float
 
     def at(self, population: float, epsilon: float) -> tuple[int, float]:
-        """The updates, and the threshold in scales of the tests' noise."""
+        """Return the updates, and the threshold in scales of the tests' noise."""
         updates = max(4, min(60, round(self.coefficient * (population * epsilon) ** self.power)))
         noise = scales(np.array([updates]), np.array([epsilon]))[1][0]
         return updates, max(self.factor, self.floor * population / noise)
@@ -231,7 +231,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Current(Rule):
-    """The rule that `tuned` has now."""
+    """Return the current rule of `tuned`."""
 
     def at(self, population: float, epsilon: float) -> tuple[int, float]:
         now = tuned(population, epsilon)
@@ -239,7 +239,7 @@ class Current(Rule):
 
 
 def fit(near: Array, extent: Extent) -> Rule:
-    """The rule of its form that the grid rates best, interpolated between the grid's points."""
+    """Return the rule of this form that scores best on the interpolated grid."""
     grids = near.reshape(len(PLACES), len(extent.updates), len(extent.factors))
 
     def rating(rule: Rule) -> float:

@@ -1,15 +1,37 @@
-"""What every test shares: Hypothesis profiles, and the rule that CI skips nothing."""
+"""What every test shares: Hypothesis profiles, coverage, and the rule that CI skips nothing."""
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+
+# Witnesses of the tests' datasets, also of those in other processes, are not this user's.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="sharewell-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
 settings.load_profile("ci" if IN_CI else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave long tests out of the coverage on Python 3.11.
+
+    There, without `sys.monitoring`, tracing adds about 60 % to a test that runs Python all the time.
+    Tests that repeat or simulate run the same lines over and over, and add little to the figure.
+    """
+    if hasattr(sys, "monitoring"):
+        return
+    for item in items:
+        repeats = is_hypothesis_test(getattr(item, "obj", None)) or "lab" in item.path.parts
+        if repeats or any(item.get_closest_marker(name) for name in ("slow", "statistical")):
+            item.add_marker(pytest.mark.no_cover)
 
 
 def _fail_instead_of_skipping(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sharewell import errors
-from sharewell.errors import Place, SharewellError
+from sharewell.errors import Location, SharewellError
 
 PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 
@@ -85,9 +85,13 @@ def test_the_tree_draws_every_class_below_its_parent_with_its_code():
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
 def test_the_text_of_an_error_holds_message_place_and_hint(kind):
-    error = kind("It is wrong.", hint="Do this.", where=Place(3, 14, "agee"))
+    error = kind("It is wrong.", hint="Do this.", where=Location(3, 14, "agee"))
     assert str(error) == "It is wrong. (line 3, column 14, at 'agee') Do this."
-    assert (error.message, error.hint, error.where) == ("It is wrong.", "Do this.", Place(3, 14, "agee"))
+    assert (error.message, error.hint, error.where) == (
+        "It is wrong.",
+        "Do this.",
+        Location(3, 14, "agee"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_the_text_of_an_error_holds_message_place_and_hint(kind):
     [
         ({}, "It is wrong."),
         ({"hint": "Do this."}, "It is wrong. Do this."),
-        ({"where": Place(1, 2)}, "It is wrong. (line 1, column 2)"),
+        ({"where": Location(1, 2)}, "It is wrong. (line 1, column 2)"),
     ],
 )
 def test_what_an_error_does_not_know_leaves_no_trace(options, text):

@@ -15,7 +15,7 @@ PAGE = ROOT / "docs" / "paper-map.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 
 CODE = re.compile(r"`([^`]+)`")
-SYMBOL = re.compile(r"sharewell(?:\.\w+)+")
+SYMBOL = re.compile(r"sharewell(?:_lab)?(?:\.\w+)+")
 NODE = re.compile(r"(?P<path>tests/[\w/]+\.py)::(?P<name>\w+)")
 TEST_NAME = re.compile(r"test_\w+")
 NOT_YET = "not yet"

@@ -5,7 +5,6 @@ import pickle
 import re
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -13,11 +12,12 @@ from sharewell.config import read_config
 from sharewell.engine.data_vector import DataVector
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Answered, MemoryLedger, Released
-from sharewell.service import broker
-from sharewell.service.http.app import OPERATIONS
-from sharewell.service.http.operations import DATASET, Operation
-from sharewell.service.http.slots import Slots
+from sharewell.service import certificate_worker, dataset
+from sharewell.service.http.release_slots import ReleaseSlots
+from sharewell.sharing.certificate import Report
+from tests.service.http.operations import DATASET, OPERATIONS, Operation
 from tests.service.http.servers import COUNT, running, write_dataset
+from tests.service.waiting import comes_true
 
 PAGE = Path(__file__).parent.parent / "docs" / "threat-model.md"
 HEAD = "| told in a release slot | told at once |"
@@ -53,7 +53,7 @@ def test_the_page_names_every_operation_of_a_dataset():
 def waited(tmp_path_factory) -> dict[str, bool]:
     """Whether each operation waited for a slot before it replied, seen on a real server."""
     found, waits = {}, []
-    wait = Slots._wait
+    wait = ReleaseSlots.wait
 
     def noted(self, *given):
         waits.append(given)
@@ -63,12 +63,12 @@ def waited(tmp_path_factory) -> dict[str, bool]:
         pytest.MonkeyPatch.context() as patch,
         running(write_dataset(tmp_path_factory.mktemp("served"), certificate=True)) as server,
     ):
-        patch.setattr(Slots, "_wait", noted)
+        patch.setattr(ReleaseSlots, "wait", noted)
         holders = {"analysts": server.analyst("ann"), "curators": server.curator()}
-        holders["everybody"] = holders["analysts"]
+        holders["analysts and curators"] = holders["analysts"]
         number = holders["analysts"].ask().json()["number"]
         for operation in SERVED:
-            holder = holders[operation.for_]
+            holder = holders[operation.audience]
             path = operation.path.removeprefix(DATASET).format(number=number, name="ben")
             body = {"name": "zoe", "share": "1/10"} if path == "/analysts" else {"sql": COUNT}
             waits.clear()
@@ -112,27 +112,41 @@ def holds_data(types: set[type]) -> bool:
     return any(issubclass(each, secret) for each in types)
 
 
-class RecordingFollower:
-    """Stands in for the certificate's process, and keeps what it was given."""
+class RecordingProcess:
+    """Stands in for the certificate's process and the line to it, and keeps what it was given."""
 
-    given: ClassVar[list[object]] = []
+    def __init__(self) -> None:
+        self.given: list[object] = []
 
-    def __init__(self, *arguments: object, **named: object) -> None:
-        self.given.extend([*arguments, *named.values()])
+    def Pipe(self) -> tuple[object, object]:
+        return self, self
 
-    def record(self, happened: object) -> None:
-        self.given.append(happened)
+    def Process(self, *, args: tuple[object, ...], **options: object) -> object:
+        assert args[0] is self
+        self.given += [*args[1:], options]
+        return self
 
-    def close(self) -> None: ...
+    def send(self, message: list[object]) -> None:
+        self.given += message
+
+    def recv(self) -> Report:
+        return Report("", "", 1.0, (), (), 0)
+
+    def poll(self) -> bool:
+        return False
+
+    def start(self) -> None: ...
+
+    kill = join = close = start
 
 
 def test_what_the_certificates_process_is_given_holds_no_data(tmp_path, monkeypatch):
-    monkeypatch.setattr(broker, "Follower", RecordingFollower)
-    monkeypatch.setattr(RecordingFollower, "given", [])
+    process = RecordingProcess()
+    monkeypatch.setattr(certificate_worker, "get_context", lambda _: process)
     config = read_config(write_dataset(tmp_path))
-    with broker.Broker(config, MemoryLedger(), certificate=True) as service:
+    with dataset.DatasetService(config, MemoryLedger(), certificate=True) as service:
         service.ask("ann", COUNT)
         service.leave("ben", donate=True)
-    assert len(RecordingFollower.given) == 6
-    assert not holds_data(types_in(*RecordingFollower.given))
-    assert holds_data(types_in(*RecordingFollower.given, config.vector()))
+        comes_true(lambda: len(process.given) == 6)
+    assert not holds_data(types_in(*process.given))
+    assert holds_data(types_in(*process.given, config.vector()))

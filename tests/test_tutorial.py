@@ -186,7 +186,7 @@ def test_the_tutorial_does_what_it_says(walk):
     said = newcomer.server_said.splitlines()
     greeting, goodbye = [line for line in said if not line.startswith("Opening")]
     assert " at http" in greeting
-    assert goodbye == "Closed. All that was asked is in the ledger."
+    assert goodbye == "Closed. All questions are in the ledger."
     assert goodbye in read(TUTORIAL)
 
 
@@ -234,9 +234,9 @@ def test_the_commands_of_the_guide_can_be_typed(words):
 
 def test_the_metrics_that_the_guide_names_are_there():
     metrics = Metrics()
-    metrics.replied("GET", "/healthz", 200, 0.1)
-    metrics.asked("people", "answered")
-    shown = metrics.shown({"people": 0}).body.decode()
+    metrics.count_request("GET", "/healthz", 200, 0.1)
+    metrics.count_question("people", "answered")
+    shown = metrics.render({"people": 0}).decode()
     named = set(re.findall(r"sharewell_\w+", read(CURATOR)))
     assert len(named) == 4
     assert {name for name in named if f"\n{name}" not in shown} == set()

@@ -1,81 +1,164 @@
-"""Sharewell: several analysts, one sensitive table, one privacy budget, and nobody worse off.
+"""Sharewell: several analysts share one sensitive table under one differential-privacy budget.
 
-This module is the whole public interface; everything else may move.
+The public interface is this module, `sharewell.query`, `sharewell.mechanisms` and
+`sharewell.schedulers`; everything else may change.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sharewell.errors import SharewellError
-from sharewell.query.attribute import Boolean, Category
-from sharewell.query.block import Block
-from sharewell.query.domain import Domain
-from sharewell.query.linear import LinearQuery
-from sharewell.query.ordered import Binned, Date, Integer
+from sharewell import errors as _errors
+from sharewell.errors import *  # noqa: F403
 
 if TYPE_CHECKING:
     from sharewell import datasets
-    from sharewell.client import connect, connect_async, open
+    from sharewell.client import (
+        AsyncCuratorSession,
+        AsyncSession,
+        CuratorSession,
+        Session,
+        begin,
+        connect,
+        connect_async,
+        connect_curator,
+        connect_curator_async,
+        open,
+        open_curator,
+    )
+    from sharewell.config import parse_config, read_config
+    from sharewell.config.forecast import current_candidate
     from sharewell.engine.data_vector import DataVector
     from sharewell.engine.vectorize import vectorize
     from sharewell.privacy.budget import Budget
     from sharewell.privacy.curator import Curator
-    from sharewell.query.sql import compile_sql
-    from sharewell.sharing.expected import expected_errors
-    from sharewell.sharing.stream import Ask, Join, Leave
+    from sharewell.privacy.ledger import Granted, MemoryLedger
+    from sharewell.privacy.noise import NoNoise, gaussian_variance, laplace_variance
+    from sharewell.query import (
+        Binned,
+        Block,
+        Boolean,
+        Category,
+        Date,
+        Domain,
+        Integer,
+        LinearQuery,
+        compile_sql,
+    )
+    from sharewell.service.ledger import copy_ledger, open_ledger, verify_chain
+    from sharewell.service.verify import verify
+    from sharewell.sharing.certificate import Certificate
+    from sharewell.sharing.collective import Ask, Collective, Join, Leave, expected_errors
+    from sharewell.sharing.plan import plan
+    from sharewell.wire import (
+        AnalystList,
+        BudgetStatus,
+        CertificateReport,
+        DatasetInfo,
+        EventPage,
+        Number,
+        Quote,
+        Result,
+        Ticket,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnalystList",
     "Ask",
+    "AsyncCuratorSession",
+    "AsyncSession",
     "Binned",
     "Block",
     "Boolean",
     "Budget",
+    "BudgetStatus",
     "Category",
+    "Certificate",
+    "CertificateReport",
+    "Collective",
     "Curator",
+    "CuratorSession",
     "DataVector",
+    "DatasetInfo",
     "Date",
     "Domain",
+    "EventPage",
+    "Granted",
     "Integer",
     "Join",
     "Leave",
     "LinearQuery",
-    "SharewellError",
+    "MemoryLedger",
+    "NoNoise",
+    "Number",
+    "Quote",
+    "Result",
+    "Session",
+    "Ticket",
+    "begin",
     "compile_sql",
     "connect",
     "connect_async",
+    "connect_curator",
+    "connect_curator_async",
+    "copy_ledger",
+    "current_candidate",
     "datasets",
     "expected_errors",
+    "gaussian_variance",
+    "laplace_variance",
     "open",
+    "open_curator",
+    "open_ledger",
+    "parse_config",
+    "plan",
+    "read_config",
     "vectorize",
+    "verify",
+    "verify_chain",
 ]
+__all__ += _errors.__all__
 
-#: Names that need a heavy library: found when first used, so that `import sharewell` stays quick.
-_LATER = {
-    "Ask": "sharewell.sharing.stream",
-    "Budget": "sharewell.privacy.budget",
-    "Curator": "sharewell.privacy.curator",
-    "DataVector": "sharewell.engine.data_vector",
-    "Join": "sharewell.sharing.stream",
-    "Leave": "sharewell.sharing.stream",
-    "compile_sql": "sharewell.query.sql",
-    "connect": "sharewell.client",
-    "connect_async": "sharewell.client",
-    "datasets": "sharewell.datasets",
-    "expected_errors": "sharewell.sharing.expected",
-    "open": "sharewell.client",
-    "vectorize": "sharewell.engine.vectorize",
+#: Names that need a large library, by module: imported on first use, so that `import sharewell` is fast.
+_LAZY = {
+    "sharewell.client": (
+        *("AsyncCuratorSession", "AsyncSession", "CuratorSession", "Session"),
+        *("connect", "connect_async", "connect_curator", "connect_curator_async"),
+        *("begin", "open", "open_curator"),
+    ),
+    "sharewell.config": ("parse_config", "read_config"),
+    "sharewell.config.forecast": ("current_candidate",),
+    "sharewell.engine.data_vector": ("DataVector",),
+    "sharewell.engine.vectorize": ("vectorize",),
+    "sharewell.privacy.budget": ("Budget",),
+    "sharewell.privacy.curator": ("Curator",),
+    "sharewell.privacy.ledger": ("Granted", "MemoryLedger"),
+    "sharewell.privacy.noise": ("NoNoise", "gaussian_variance", "laplace_variance"),
+    "sharewell.query": (
+        *("Binned", "Block", "Boolean", "Category", "Date", "Domain", "Integer", "LinearQuery"),
+        "compile_sql",
+    ),
+    "sharewell.service.ledger": ("copy_ledger", "open_ledger", "verify_chain"),
+    "sharewell.service.verify": ("verify",),
+    "sharewell.sharing.certificate": ("Certificate",),
+    "sharewell.sharing.collective": ("Ask", "Collective", "Join", "Leave", "expected_errors"),
+    "sharewell.sharing.plan": ("plan",),
+    "sharewell.wire": (
+        *("AnalystList", "BudgetStatus", "CertificateReport", "DatasetInfo", "EventPage"),
+        *("Number", "Quote", "Result", "Ticket"),
+    ),
 }
+_MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name == "datasets":
+        return import_module("sharewell.datasets")
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'sharewell' has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module(_LATER[name])
-    return module if name == "datasets" else getattr(module, name)
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LATER])
+    return sorted({*globals(), *__all__})

@@ -1,52 +1,97 @@
-"""Every error that Sharewell raises on purpose.
+"""The errors that Sharewell raises.
 
 ::
 
     SharewellError
-    ├── DomainError            domain.invalid          the public description contradicts itself
+    ├── DomainError            domain.invalid          invalid description of the table
     │   └── DomainTooLarge     domain.too-large        more cells than a data vector may have
-    ├── QueryError             query.invalid           a linear query that cannot be built or combined
-    │   ├── QueryTooComplex    query.too-complex       its canonical form passes the size limit
-    │   └── SqlError           sql.unsupported         the text asks for something that is not answered
-    │       ├── SqlSyntaxError sql.syntax              the text is not SQL
-    │       ├── UnknownName    sql.unknown-name        no such table, column or value
-    │       └── CutsThroughBin sql.cuts-through-bin    a condition falls inside a bin
+    ├── QueryError             query.invalid           invalid linear query
+    │   ├── QueryTooComplex    query.too-complex       the query exceeds a size limit
+    │   └── SqlError           sql.unsupported         SQL that is not supported
+    │       ├── SqlSyntaxError sql.syntax              SQL syntax error
+    │       ├── UnknownName    sql.unknown-name        unknown table, column or value
+    │       └── CutsThroughBin sql.cuts-through-bin    a condition that splits a bin
     ├── SourceError            source.unreadable       the rows cannot be read as declared
-    ├── ConfigError            config.invalid          a setting is missing, or means nothing
-    ├── SharingError           sharing.invalid         a collective cannot be as asked
-    ├── PrivacyError           privacy.invalid         the kernel was asked for something unsound
-    │   ├── OverBudget         privacy.over-budget     a charge would pass a share or the total
-    │   ├── UnknownPayer       privacy.unknown-payer   nobody of that name holds a share
-    │   └── Exhausted          privacy.exhausted       a sparse vector has given all its positives
-    ├── RequestError           request.invalid         a request that cannot be taken as it is
-    │   ├── KeyReused          request.key-reused      the same key for another question
-    │   ├── NotFound           request.not-found       there is nothing of that name or number
-    │   ├── TooLarge           request.too-large       more than a server reads
-    │   ├── TooMany            request.too-many        more at a time than one analyst may
-    │   └── StillWaiting       request.still-waiting   the time to wait is over, the question stays
-    ├── AccessError            access.denied           a token that does not open this
-    │   └── UnknownToken       access.unknown-token    no token, or none that was given out
-    ├── Closed                 service.closed          the service is closing, or has closed
+    ├── ConfigError            config.invalid          missing, unknown or invalid setting
+    ├── SharingError           sharing.invalid         invalid collective or scheduler
+    ├── PrivacyError           privacy.invalid         unsound request to the kernel
+    │   ├── OverBudget         privacy.over-budget     a charge exceeds a share or the total
+    │   ├── UnknownPayer       privacy.unknown-payer   no analyst of that name has a share
+    │   └── Exhausted          privacy.exhausted       a sparse vector has no positives left
+    ├── RequestError           request.invalid         invalid request
+    │   ├── KeyReused          request.key-reused      the key belongs to another question
+    │   ├── NotFound           request.not-found       no such dataset, ticket, analyst or path
+    │   ├── TooLarge           request.too-large       the request exceeds a size or time limit
+    │   ├── TooMany            request.too-many        too many requests or waiting questions
+    │   ├── StorageFull        request.storage-full    too much is stored of free questions
+    │   └── StillWaiting       request.still-waiting   the question is not answered yet
+    ├── AccessError            access.denied           the token does not permit this
+    │   └── UnknownToken       access.unknown-token    missing, unknown or revoked token
+    ├── Closed                 service.closed          the service or session is closed
     │   ├── Paused             service.paused          the curator has paused the dataset
-    │   └── Unreachable        service.unreachable     no service answers at that address
-    └── LedgerError            ledger.invalid          what was given is no ledger, or no event for one
-        ├── LedgerMissing      ledger.missing          there is no ledger at the place
-        ├── LedgerInUse        ledger.in-use           somebody else writes to the ledger
-        ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written just now
-        └── LedgerCorrupt      ledger.corrupt          what is stored is not what was written
+    │   ├── Overloaded         service.overloaded      more questions than can be taken up in time
+    │   └── Unreachable        service.unreachable     no Sharewell server at the address
+    └── LedgerError            ledger.invalid          invalid ledger or event
+        ├── LedgerMissing      ledger.missing          no ledger at the path or address
+        ├── NotBegun           ledger.not-begun        the dataset was never begun
+        ├── WitnessMismatch    ledger.mismatch         the ledger is not the one that was witnessed
+        ├── LedgerInUse        ledger.in-use           another process writes to the ledger
+        ├── LedgerUnavailable  ledger.unavailable      the store cannot be read or written now
+        └── LedgerCorrupt      ledger.corrupt          the stored events were changed
 
-A message says what is wrong, a hint says what to do instead, and a place says where. All three
-depend on public things alone: none may carry a count, nor anything computed from one.
+An error has a message, and where they help a hint, a location and a suggestion. All of them depend on
+public values only: none may contain a true count, nor anything computed from one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+__all__ = [
+    "AccessError",
+    "Closed",
+    "ConfigError",
+    "CutsThroughBin",
+    "DomainError",
+    "DomainTooLarge",
+    "Exhausted",
+    "KeyReused",
+    "LedgerCorrupt",
+    "LedgerError",
+    "LedgerInUse",
+    "LedgerMissing",
+    "LedgerUnavailable",
+    "Location",
+    "NotBegun",
+    "NotFound",
+    "OverBudget",
+    "Overloaded",
+    "Paused",
+    "PrivacyError",
+    "QueryError",
+    "QueryTooComplex",
+    "RequestError",
+    "SharewellError",
+    "SharingError",
+    "SourceError",
+    "SqlError",
+    "SqlSyntaxError",
+    "StillWaiting",
+    "StorageFull",
+    "Suggestion",
+    "TooLarge",
+    "TooMany",
+    "UnknownName",
+    "UnknownPayer",
+    "UnknownToken",
+    "Unreachable",
+    "WitnessMismatch",
+]
+
 
 @dataclass(frozen=True)
-class Place:
-    """A position in a text that somebody wrote: one-based line and column, and the words there."""
+class Location:
+    """A position in a text: one-based line and column, and the text there."""
 
     line: int
     column: int
@@ -57,217 +102,196 @@ class Place:
         return f"{at}, at {self.text!r}" if self.text else at
 
 
+@dataclass(frozen=True)
+class Suggestion:
+    """A structured hint, for a front end to express in its own syntax.
+
+    `change` names what to change: an argument of the client (`key`, `ticket`, `pay`, `verify`,
+    `allow_http`, `analyst`, `role`), a word of the SQL or a key of the configuration. `to` is its new
+    value.
+    """
+
+    change: str
+    to: str
+
+
 class SharewellError(Exception):
-    """The root: a sentence, a stable code, and where they help a hint and a place."""
+    """Base class: a stable code, a message, and where they help a hint, a location and a suggestion."""
 
     code = "error"
 
-    def __init__(self, message: str, *, hint: str = "", where: Place | None = None) -> None:
+    def __init_subclass__(cls, *, code: str) -> None:
+        super().__init_subclass__()
+        cls.code = code
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        where: Location | None = None,
+        suggestion: Suggestion | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.where = where
-        #: The request that it came back from, where it came over the wire: a server's log has it too.
+        self.suggestion = suggestion
+        #: The id of the HTTP request that failed, as in the server's log.
         self.request_id: str | None = None
+        #: The key of the question that failed. Asked again with it, a question is charged once.
+        self.idempotency_key: str | None = None
 
     def __str__(self) -> str:
-        place = f" ({self.where})" if self.where else ""
+        where = f" ({self.where})" if self.where else ""
         hint = f" {self.hint}" if self.hint else ""
-        return f"{self.message}{place}{hint}"
+        return f"{self.message}{where}{hint}"
 
 
-class DomainError(SharewellError):
-    """The public description of the table contradicts itself."""
-
-    code = "domain.invalid"
+class DomainError(SharewellError, code="domain.invalid"):
+    """The public description of the table is invalid."""
 
 
-class DomainTooLarge(DomainError):
+class DomainTooLarge(DomainError, code="domain.too-large"):
     """The domain has more cells than a data vector may have."""
 
-    code = "domain.too-large"
+
+class QueryError(SharewellError, code="query.invalid"):
+    """A linear query cannot be built or combined."""
 
 
-class QueryError(SharewellError):
-    """A linear query cannot be built or combined as asked."""
-
-    code = "query.invalid"
+class QueryTooComplex(QueryError, code="query.too-complex"):
+    """A query exceeds a size limit."""
 
 
-class QueryTooComplex(QueryError):
-    """The canonical form of a query passes the size limit."""
-
-    code = "query.too-complex"
+class SqlError(QueryError, code="sql.unsupported"):
+    """The SQL is not supported."""
 
 
-class SqlError(QueryError):
-    """The SQL asks for something that is not answered."""
-
-    code = "sql.unsupported"
+class SqlSyntaxError(SqlError, code="sql.syntax"):
+    """The text is not valid SQL."""
 
 
-class SqlSyntaxError(SqlError):
-    """The text is not SQL."""
-
-    code = "sql.syntax"
+class UnknownName(SqlError, code="sql.unknown-name"):
+    """The SQL names a table, column or value that does not exist."""
 
 
-class UnknownName(SqlError):
-    """The SQL names a table, a column or a value that does not exist."""
-
-    code = "sql.unknown-name"
+class CutsThroughBin(SqlError, code="sql.cuts-through-bin"):
+    """A condition splits a bin, whose rows cannot be distinguished."""
 
 
-class CutsThroughBin(SqlError):
-    """A condition falls inside a bin, whose rows cannot be told apart."""
-
-    code = "sql.cuts-through-bin"
-
-
-class SourceError(SharewellError):
+class SourceError(SharewellError, code="source.unreadable"):
     """The rows cannot be read as the domain declares them."""
 
-    code = "source.unreadable"
+
+class ConfigError(SharewellError, code="config.invalid"):
+    """A setting is missing, unknown, or contradicts another."""
 
 
-class ConfigError(SharewellError):
-    """A setting of the configuration is missing, unknown or contradicts another."""
-
-    code = "config.invalid"
+class SharingError(SharewellError, code="sharing.invalid"):
+    """A collective, a scheduler or a stream is invalid."""
 
 
-class SharingError(SharewellError):
-    """A collective, a scheduler or a formula about them cannot be as asked."""
-
-    code = "sharing.invalid"
+class PrivacyError(SharewellError, code="privacy.invalid"):
+    """A request to the kernel is unsound; nothing was charged."""
 
 
-class PrivacyError(SharewellError):
-    """The kernel was asked for something unsound; nothing was charged."""
-
-    code = "privacy.invalid"
+class OverBudget(PrivacyError, code="privacy.over-budget"):
+    """A charge exceeds the payer's share or the total; nothing was charged."""
 
 
-class OverBudget(PrivacyError):
-    """A charge would pass the payer's share or the total; nothing was charged."""
-
-    code = "privacy.over-budget"
+class UnknownPayer(PrivacyError, code="privacy.unknown-payer"):
+    """No analyst of that name has a share."""
 
 
-class UnknownPayer(PrivacyError):
-    """Nobody of that name holds a share."""
-
-    code = "privacy.unknown-payer"
-
-
-class Exhausted(PrivacyError):
+class Exhausted(PrivacyError, code="privacy.exhausted"):
     """A sparse vector has given all the positive answers that it was paid for."""
 
-    code = "privacy.exhausted"
+
+class RequestError(SharewellError, code="request.invalid"):
+    """The request is invalid; nothing was spent."""
 
 
-class RequestError(SharewellError):
-    """A request cannot be taken as it is; nothing was spent."""
-
-    code = "request.invalid"
+class KeyReused(RequestError, code="request.key-reused"):
+    """The idempotency key belongs to another question."""
 
 
-class KeyReused(RequestError):
-    """A key that names one request was used for another."""
-
-    code = "request.key-reused"
+class NotFound(RequestError, code="request.not-found"):
+    """The object does not exist, or belongs to another analyst."""
 
 
-class NotFound(RequestError):
-    """There is nothing of that name or number, or not for whoever asks."""
-
-    code = "request.not-found"
+class TooLarge(RequestError, code="request.too-large"):
+    """The request exceeds the server's limit of size or time."""
 
 
-class TooLarge(RequestError):
-    """A request is larger, or takes longer, than a server puts up with."""
-
-    code = "request.too-large"
+class TooMany(RequestError, code="request.too-many"):
+    """The analyst sends requests too fast, or has too many questions waiting."""
 
 
-class TooMany(RequestError):
-    """An analyst asks faster, or has more questions waiting, than is allowed."""
-
-    code = "request.too-many"
+class StorageFull(RequestError, code="request.storage-full"):
+    """Too much is stored of the analyst's free questions; new ones are refused."""
 
 
-class StillWaiting(RequestError, TimeoutError):
-    """The time to wait is over, and the question still waits; it stays with the service."""
+class StillWaiting(RequestError, TimeoutError, code="request.still-waiting"):
+    """The question was not answered in time; the server keeps it."""
 
-    code = "request.still-waiting"
-
-    def __init__(self, message: str, *, hint: str = "", where: Place | None = None) -> None:
-        super().__init__(message, hint=hint, where=where)
-        self.key = ""
-        self.number: int | None = None
+    key: str = ""
+    number: int | None = None
 
 
-class AccessError(SharewellError):
-    """The token does not open what was asked for."""
-
-    code = "access.denied"
+class AccessError(SharewellError, code="access.denied"):
+    """The token does not permit this operation."""
 
 
-class UnknownToken(AccessError):
-    """There is no token, or it was never given out, or it was replaced."""
-
-    code = "access.unknown-token"
+class UnknownToken(AccessError, code="access.unknown-token"):
+    """The token is missing, unknown or revoked."""
 
 
-class Closed(SharewellError):
-    """The service is closing or has closed; what was charged is finished, nothing new is taken."""
-
-    code = "service.closed"
+class Closed(SharewellError, code="service.closed"):
+    """The service or session is closed; questions already charged are completed."""
 
 
-class Paused(Closed):
-    """The curator has paused the dataset; nothing is answered until it goes on."""
-
-    code = "service.paused"
+class Paused(Closed, code="service.paused"):
+    """The curator has paused the dataset."""
 
 
-class Unreachable(Closed):
-    """No service answers at that address, or what answers is none."""
-
-    code = "service.unreachable"
+class Overloaded(Closed, code="service.overloaded"):
+    """The service could not take up the question in time; it was not stored, and nothing was charged."""
 
 
-class LedgerError(SharewellError):
-    """What was given is no ledger, or cannot be stored in one."""
-
-    code = "ledger.invalid"
+class Unreachable(Closed, code="service.unreachable"):
+    """No Sharewell server answers at the address."""
 
 
-class LedgerMissing(LedgerError):
-    """There is no ledger at the place, or nothing in it yet."""
-
-    code = "ledger.missing"
+class LedgerError(SharewellError, code="ledger.invalid"):
+    """The ledger is invalid, or an event cannot be stored in it."""
 
 
-class LedgerInUse(LedgerError):
-    """Somebody else writes to the ledger, and two writers would spend its budget twice."""
-
-    code = "ledger.in-use"
+class LedgerMissing(LedgerError, code="ledger.missing"):
+    """There is no ledger at the path or address, or it is empty."""
 
 
-class LedgerUnavailable(LedgerError):
-    """The store cannot be read or written just now; it may work again later.
+class NotBegun(LedgerError, code="ledger.not-begun"):
+    """The dataset was never begun: it has neither a ledger nor a witness."""
 
-    Nothing of the batch was stored. Only where `uncertain` is true is that not known yet: the
-    connection broke during a commit and could not be made again to look. The ledger finds out before
-    it stores anything else.
+
+class WitnessMismatch(LedgerError, code="ledger.mismatch"):
+    """The ledger is missing, incomplete or not the one that the witness saw."""
+
+
+class LedgerInUse(LedgerError, code="ledger.in-use"):
+    """Another process writes to the ledger; two writers would spend its budget twice."""
+
+
+class LedgerUnavailable(LedgerError, code="ledger.unavailable"):
+    """The store cannot be read or written now; a later attempt may succeed.
+
+    Nothing of the batch was stored, unless `uncertain` is true: then the connection broke during a
+    commit, and the ledger finds out what was stored before it stores anything else.
     """
 
-    code = "ledger.unavailable"
     uncertain = False
 
 
-class LedgerCorrupt(LedgerError):
-    """What the store holds is not what was written to it."""
-
-    code = "ledger.corrupt"
+class LedgerCorrupt(LedgerError, code="ledger.corrupt"):
+    """The stored events are not those that were written."""

@@ -1,4 +1,4 @@
-"""Commands as somebody types them, and where they find a service."""
+"""Run commands, and make datasets and servers for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from sharewell.cli import app
+from tests.service.beginning import begun
 from tests.service.http.servers import Running
 
 DATASET = """
@@ -40,7 +41,7 @@ release_every = 0.002
 """
 
 COUNT = "SELECT COUNT(*) FROM people WHERE age BETWEEN 3 AND 9"
-EVERYBODY = "SELECT COUNT(*) FROM people"
+TOTAL = "SELECT COUNT(*) FROM people"
 GROUPS = "SELECT sex, COUNT(*) AS people, AVG(age) FROM people GROUP BY sex"
 
 
@@ -52,7 +53,7 @@ def write_dataset(
     (folder / "people.csv").write_text("\n".join(["age,sex", *rows, ""]))
     path = folder / "people.toml"
     path.write_text(DATASET.format(scheduler=scheduler, price=price, certificate=certificate))
-    return path
+    return begun(path)
 
 
 def found(pattern: str, text: str) -> re.Match[str]:
@@ -63,7 +64,7 @@ def found(pattern: str, text: str) -> re.Match[str]:
 
 
 def typed(*words: str, code: int = 0, stdin: str | None = None) -> Any:
-    """What a command says; it must end with the exit code, and never with a traceback."""
+    """Run a command; it must end with the exit code, and never with a traceback."""
     result = CliRunner().invoke(app, list(words), input=stdin, env={"COLUMNS": "100"})
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
@@ -75,14 +76,14 @@ def said(*words: str, code: int = 0, stdin: str | None = None) -> str:
 
 
 def refused(*words: str, code: int = 2) -> str:
-    """What a command says when it refuses, on stderr and nowhere else."""
+    """Run a command that fails, and return its standard error; standard output must be empty."""
     result = typed(*words, code=code)
     assert result.stdout == ""
     return str(result.stderr)
 
 
 class OverServer:
-    """Options of commands that talk to a server, with a token for everybody."""
+    """Options of commands that connect to a server, with a token for each name."""
 
     def __init__(self, running: Running) -> None:
         self.running = running
@@ -96,7 +97,7 @@ class OverServer:
 
 
 class InProcess:
-    """Options of commands that open the dataset themselves."""
+    """Options of commands that open the dataset in this process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -34,7 +34,7 @@ def way(request, dataset):
 
 @pytest.fixture
 def in_turns(tmp_path):
-    """A server where everybody waits for everybody's turn."""
+    """A server whose analysts take turns."""
     path = write_dataset(tmp_path, scheduler="round-robin")
     with running(path) as found:
         yield OverServer(found)

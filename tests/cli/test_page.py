@@ -1,4 +1,4 @@
-"""docs/command-line.md: every command that it shows is run, and says what the page says."""
+"""docs/command-line.md: every command is run, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def written(page: str, kind: str) -> Iterator[str]:
 
 
 class Terminal:
-    """Somebody who types what a page shows, in one folder and from top to bottom."""
+    """Runs the commands of a page in one folder, from top to bottom."""
 
     def __init__(self, closing: ExitStack) -> None:
         self._env = {"COLUMNS": "80"}
@@ -60,7 +60,7 @@ class Terminal:
             return ""
         if line == "sharewell certificate" and self._served is not None:
             # It is computed beside the answers, and may still be on its way.
-            self._served.house.desk("people").broker.certificate(up_to_date=True)
+            self._served.registry.dataset("people").report(up_to_date=True)
         if (code := re.fullmatch(r"(.*); echo \$\?", line)) is not None:
             result = self._invoke(code[1])
             return f"{result.output}{result.exit_code}\n"

@@ -1,15 +1,16 @@
-"""At a real shell: pipes, Ctrl-C, completion, and words that mean something there."""
+"""In a real shell: pipes, Ctrl-C, completion and error messages."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from sharewell.cli.files import Files
-from sharewell.cli.words import clean, in_shell_words, one_line
+from sharewell.cli.options import complete_files
+from sharewell.cli.render import format_error, sanitize, truncate
+from sharewell.client.connection import read_address
+from sharewell.errors import RequestError, Suggestion
 from tests.cli.commands import COUNT, InProcess, found, said
 from tests.service.waiting import comes_true, greeted
 
@@ -31,19 +32,20 @@ def shell(*words: str, **options):
 
 def test_ctrl_c_ends_the_waiting_without_a_traceback(in_turns):
     waiting = shell("ask", COUNT, *in_turns.of("ben"))
-    questions = in_turns.running.house.desk("people").broker.tickets
-    comes_true(lambda: len(questions("ben")) == 1)
+    questions = in_turns.running.registry.dataset("people")._submissions.of
+    comes_true(lambda: len(list(questions("ben"))) == 1)
     # The question is stored before the command waits for it; then it waits at the server.
-    watchers = in_turns.running.reception.windows["people"]._watchers
+    watchers = in_turns.running.state.datasets["people"].watchers
     comes_true(lambda: bool(watchers) or waiting.poll() is not None)
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=30)
     assert (waiting.returncode, out) == (130, "")
-    assert re.search(r"--key \w+, or run `sharewell answer 6`", err)
+    fetch = f"sharewell answer 8 --url {in_turns.running.url}"
+    assert err == f"Interrupted. Question 8 stays in the queue. To fetch its answer:\n  {fetch}\n"
     assert "Traceback" not in err
 
 
-def test_a_reader_that_has_enough_ends_the_command_quietly(dataset):
+def test_a_closed_pipe_ends_the_command_quietly(dataset):
     said("ask", COUNT, *InProcess(dataset).of("ann"))
     for more in ([], ["--json"]):
         reading, writing = os.pipe()
@@ -55,19 +57,19 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(dataset):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk that is always full is Linux's")
-def test_a_full_disk_is_said_in_a_sentence():
+def test_a_full_disk_is_reported_in_a_sentence():
     with open("/dev/full", "w") as full:
         command = shell("--version", stdout=full)
     _, err = command.communicate(timeout=30)
     assert (command.returncode, err) == (
         2,
-        "What was to be said could not be written: the disk is full.\n",
+        "Cannot write output: no space left on device.\n",
     )
 
 
 def test_a_terminal_that_knows_only_ascii_is_no_error(dataset):
-    link = InProcess(dataset).of("ann")
-    command = shell("budget", *link, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    options = InProcess(dataset).of("ann")
+    command = shell("budget", *options, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     out, err = command.communicate(timeout=60)
     assert (command.returncode, err) == (0, "")
     assert "##########----------" in out
@@ -79,7 +81,7 @@ def test_a_server_serves_until_ctrl_c(dataset, tmp_path):
     try:
         url = found(r"at (http://\S+);", greeted(server.stdout))[1]
         token = said("token", "ann", "--config", str(dataset)).strip()
-        assert "which ann paid" in said("ask", COUNT, "--url", url, "--token", token)
+        assert "paid by ann" in said("ask", COUNT, "--url", url, "--token", token)
     finally:
         server.send_signal(signal.SIGINT)
         _, err = server.communicate(timeout=30)
@@ -118,13 +120,13 @@ def test_files_are_completed_by_their_endings_and_folders(tmp_path, monkeypatch)
     for name in ("a.toml", "b.csv", ".hidden.toml", "deep/c.toml"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
-    files = Files(".toml")
-    assert files.complete("") == ["a.toml", "deep/"]
-    assert files.complete("de") == ["deep/"]
-    assert files.complete("deep/") == ["deep/c.toml"]
-    assert files.complete(f"{tmp_path}/a") == [f"{tmp_path}/a.toml"]
-    assert files.complete(".h") == [".hidden.toml"]
-    assert files.complete("none/") == []
+    complete = complete_files(".toml")
+    assert complete("") == ["a.toml", "deep/"]
+    assert complete("de") == ["deep/"]
+    assert complete("deep/") == ["deep/c.toml"]
+    assert complete(f"{tmp_path}/a") == [f"{tmp_path}/a.toml"]
+    assert complete(".h") == [".hidden.toml"]
+    assert complete("none/") == []
 
 
 def test_help_of_every_command_needs_no_service_and_no_data():
@@ -150,19 +152,38 @@ def test_a_question_to_a_server_needs_none_of_what_servers_need(server):
     assert subprocess.check_output([sys.executable, "-c", code, *words], text=True) == "[]\n"
 
 
-def test_hints_for_programs_become_words_of_a_shell():
-    for python, shell_words in (
-        ("Ask again with key='a-1': once.", "Ask again with --key a-1: once."),
-        ("or take ticket(7), to", "or run `sharewell answer 7`, to"),
-        ("Give it as verify='ca.pem'.", "Give it as --ca ca.pem."),
-        ("say allow_http=True where", "say --allow-http where"),
-        ("ask with pay=False", "ask with --free"),
-        ("Nothing of the kind.", "Nothing of the kind."),
-    ):
-        assert in_shell_words(python) == shell_words
+@pytest.mark.parametrize(
+    ("suggestion", "worded"),
+    [
+        (Suggestion("key", "a-1"), "Use --key a-1."),
+        (Suggestion("ticket", "7"), "Run `sharewell answer 7`."),
+        (Suggestion("verify", "ca.pem"), "Use --ca ca.pem."),
+        (Suggestion("allow_http", "True"), "Use --allow-http."),
+        (Suggestion("pay", "False"), "Use --free."),
+    ],
+)
+def test_suggestions_are_worded_as_options(suggestion, worded):
+    error = RequestError("It is wrong.", hint="Mend it.", suggestion=suggestion)
+    assert format_error(error) == f"It is wrong. Mend it. {worded}"
+
+
+def test_an_option_replaces_the_words_of_a_hint_for_python():
+    with pytest.raises(RequestError) as refused:
+        read_address("http://stats.example.org")
+    assert format_error(refused.value).endswith(" Use https, or pass --allow-http on a trusted network.")
+    hint = "Try later. Ask again with the key 'a-1': the question is charged once."
+    error = RequestError("It is wrong.", hint=hint, suggestion=Suggestion("key", "a-1"))
+    assert format_error(error).endswith(" Ask again with --key a-1: the question is charged once.")
+
+
+def test_a_suggested_word_is_printed_where_no_hint_does():
+    suggestion = Suggestion("agee", "age")
+    assert format_error(RequestError("Wrong.", suggestion=suggestion)) == "Wrong. Did you mean 'age'?"
+    hinted = RequestError("Wrong.", hint="Did you mean age?", suggestion=suggestion)
+    assert format_error(hinted) == "Wrong. Did you mean age?"
 
 
 def test_texts_are_cleaned_and_cut():
-    assert clean("a\x1b[31m\x9b\u202eb\nc\td é ±") == "a�[31m��b\nc\td é ±"
-    assert one_line("SELECT\n  1", 8) == "SELECT 1"
-    assert one_line("SELECT\n  12", 8) == "SELECT …"
+    assert sanitize("a\x1b[31m\x9b\u202eb\nc\td é ±") == "a�[31m��b\nc\td é ±"
+    assert truncate("SELECT\n  1", 8) == "SELECT 1"
+    assert truncate("SELECT\n  12", 8) == "SELECT …"

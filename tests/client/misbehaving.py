@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -18,13 +19,13 @@ from tests.client.twins import Clock
 
 SQL = "SELECT COUNT(*) FROM people"
 NUMBER = wire.Number(value=6231.0, standard_error=14.0, interval=(6203.0, 6259.0), source="measured")
-ANSWER = wire.Answer(
-    columns=(wire.Column(name="COUNT(*)", kind="number"),),
+ANSWER = wire.Result(
+    columns=(wire.ResultColumn(name="COUNT(*)", kind="number"),),
     rows=((NUMBER,),),
-    cost="1/100",
+    cost=Fraction(1, 100),
     paid_by="ann",
 )
-GREETING = wire.Datasets(datasets=("people",), name="ann", role="analyst")
+GREETING = wire.DatasetList(datasets=("people",), name="ann", role="analyst")
 
 #: A certificate for this machine, and its key, which opens nothing.
 SELF_SIGNED = Path(__file__).parent / "self_signed.pem"

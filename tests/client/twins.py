@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sharewell.client import AsyncSession, Session
-from sharewell.client.address import read_address
-from sharewell.client.core import Core
-from sharewell.client.http import AsyncHttp, Http
-from sharewell.client.retry import Patience
+from sharewell.client import AsyncCuratorSession, AsyncSession, CuratorSession, Session
+from sharewell.client.api import Api
+from sharewell.client.connection import read_address
+from sharewell.client.retry import RetryPolicy
+from sharewell.client.transport import AsyncHttpTransport, HttpTransport
 
 KINDS = ("threads", "event loop")
 
@@ -35,10 +35,13 @@ class Clock:
         self.sleep(seconds)
 
 
+AnySession = Session | AsyncSession | CuratorSession | AsyncCuratorSession
+
+
 class Twin:
     """A session of either kind; `do` gives what its methods give, awaited where it must be."""
 
-    def __init__(self, session: Session | AsyncSession, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, session: AnySession, loop: asyncio.AbstractEventLoop) -> None:
         self.session = session
         self._loop = loop
 
@@ -49,18 +52,26 @@ class Twin:
 
 @contextmanager
 def twin(
-    kind: str, url: str, token: str = "sw_token", clock: Clock | None = None, **patience: Any
+    kind: str,
+    url: str,
+    token: str = "sw_token",
+    clock: Clock | None = None,
+    curator: bool = False,
+    **policy: Any,
 ) -> Iterator[Twin]:
     """A session of a kind; its clock is wound by its own naps unless one is given."""
     clock = clock or Clock()
-    core = Core(Patience(clock=clock, jitter=lambda: 1.0, **patience))
+    api = Api(RetryPolicy(clock=clock, jitter=lambda: 1.0, **policy))
     address = read_address(url)
     loop = asyncio.new_event_loop()
-    session: Session | AsyncSession
+    session: AnySession
     if kind == "threads":
-        session = Session(core, Http(address, token, True), sleep=clock.sleep)
+        transport = HttpTransport(address, token, True)
+        session = (CuratorSession if curator else Session)(api, transport, sleep=clock.sleep)
     else:
-        session = AsyncSession(core, AsyncHttp(address, token, True), sleep=clock.sleep_in_loop)
+        over_loop = AsyncHttpTransport(address, token, True)
+        of_kind = AsyncCuratorSession if curator else AsyncSession
+        session = of_kind(api, over_loop, sleep=clock.sleep_in_loop)
     both = Twin(session, loop)
     try:
         yield both

@@ -10,13 +10,14 @@ import pytest
 
 from sharewell import Binned, Boolean, Category, Date, Integer
 from sharewell.config import parse_config, read_config
-from sharewell.errors import ConfigError
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.independent import Independent
-from sharewell.mechanism.laplace import Laplace
-from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
-from sharewell.sharing.collective import Rehearsal
-from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.errors import ConfigError, Suggestion
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.independent import Independent
+from sharewell.mechanisms.laplace import Laplace
+from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms.registry import MECHANISMS
+from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.sharing.collective import DryRun
 
 WHOLE = """
 [dataset]
@@ -107,7 +108,7 @@ def test_a_whole_file_is_read(tmp_path):
         Date("admitted", dt.date(2024, 1, 1), dt.date(2024, 12, 31), by="quarter"),
     )
     assert config.shares == {"ann": config.budget.total / 3, "ben": config.budget.total / 2}
-    mechanism = Rehearsal(config.collective).mechanism
+    mechanism = DryRun(config.collective).mechanism
     assert isinstance(mechanism, CacheReconstruct)
     assert mechanism.curator.neighbours == "replace-one"
     assert mechanism.seed.name == "marginals(1)"
@@ -127,7 +128,7 @@ def test_what_a_file_leaves_out_has_a_default():
         "add-remove",
     )
     assert config.error_threshold == 50
-    mechanism = Rehearsal(config.collective).mechanism
+    mechanism = DryRun(config.collective).mechanism
     assert isinstance(mechanism, CacheReconstruct)
     assert mechanism.seed.name == "identity"
     assert mechanism.query_budget == Fraction(1, 100)
@@ -136,7 +137,7 @@ def test_what_a_file_leaves_out_has_a_default():
 
 def test_a_seed_can_be_left_to_those_who_leave():
     config = parse_config(f"{SMALL}\n[mechanism]\nseed_fraction = 0\n")
-    mechanism: Any = Rehearsal(config.collective).mechanism
+    mechanism: Any = DryRun(config.collective).mechanism
     assert mechanism.seed_fraction == 0
 
 
@@ -146,32 +147,32 @@ def test_numbers_are_exact_however_they_are_written():
         assert config.budget.total == Fraction(1, 10)
 
 
-@pytest.mark.parametrize(
-    ("section", "kind"),
-    [
-        ('name = "laplace"\nquery_budget = "1/10"', Laplace),
-        ('name = "laplace"\nindependent = true', Independent),
-        ('name = "multiplicative-weights"\nupdates = 5\nthreshold = 9', PrivateMultiplicativeWeights),
-        ('seed = "optimized"', CacheReconstruct),
-        ('seed = "h2"\nanswers = "as-printed"', CacheReconstruct),
-    ],
-)
+MECHANISM_KINDS = [
+    ('name = "laplace"\nquery_budget = "1/10"', Laplace),
+    ('name = "laplace"\nindependent = true', Independent),
+    ('name = "multiplicative-weights"\nupdates = 5\nthreshold = 9', PrivateMultiplicativeWeights),
+    ('seed = "optimized"', CacheReconstruct),
+    ('seed = "h2"\nanswers = "as-printed"', CacheReconstruct),
+]
+
+
+@pytest.mark.parametrize(("section", "kind"), MECHANISM_KINDS)
 def test_every_mechanism_can_be_configured(section, kind):
     config = parse_config(f"{SMALL}\n[mechanism]\n{section}\n")
-    assert isinstance(Rehearsal(config.collective).mechanism, kind)
+    assert isinstance(DryRun(config.collective).mechanism, kind)
 
 
-@pytest.mark.parametrize(
-    ("section", "kind"),
-    [
-        ('name = "none"', InOrder),
-        ('name = "round-robin"', RoundRobin),
-        ('name = "weighted-round-robin"', WeightedRoundRobin),
-        ('name = "weighted-round-robin"\nturns = { ann = 3, ben = 2 }', WeightedRoundRobin),
-        ('name = "randomized"', Randomized),
-        ('name = "randomized"\nprobabilities = { ann = 0.7, ben = "3/10" }', Randomized),
-    ],
-)
+SCHEDULER_KINDS = [
+    ('name = "none"', InOrder),
+    ('name = "round-robin"', RoundRobin),
+    ('name = "weighted-round-robin"', WeightedRoundRobin),
+    ('name = "weighted-round-robin"\nturns = { ann = 3, ben = 2 }', WeightedRoundRobin),
+    ('name = "randomized"', Randomized),
+    ('name = "randomized"\nprobabilities = { ann = 0.7, ben = "3/10" }', Randomized),
+]
+
+
+@pytest.mark.parametrize(("section", "kind"), SCHEDULER_KINDS)
 def test_every_scheduler_can_be_configured(section, kind):
     assert type(parse_config(f"{SMALL}\n[scheduler]\n{section}\n").scheduler()) is kind
 
@@ -185,36 +186,46 @@ def test_expected_questions_are_compiled_and_usual_ones_stand_in_for_them():
 
 
 MISTAKES = [
-    ("epsilon = 1", "epsilon = ", "not TOML", "quotes"),
+    ("epsilon = 1", "epsilon = ", "Invalid TOML", "quotes"),
     ("epsilon = 1\n", "", "budget.epsilon is missing", "number"),
     ("epsilon = 1", "epsilon = true", "budget.epsilon must be a number", ""),
     ("epsilon = 1", "epsilon = 0", "budget.epsilon must be greater than 0", ""),
     ("epsilon = 1", "epsilon = nan", "budget.epsilon must be a plain number", "0.1"),
-    ("epsilon = 1", "epsilom = 1", "budget.epsilon is missing. Did you mean it by epsilom?", ""),
+    ("epsilon = 1", "epsilom = 1", "budget.epsilon is missing. Did you misspell it as 'epsilom'?", ""),
     ("error_threshold = 50", 'error_threshold = "1 percent"', "plain number", "0.1%"),
     ("epsilon = 1", "epsilon = 1\ndelta = 2", "budget: delta must be below 1", ""),
-    ("error_threshold = 50", 'error_threshold = "1%"', "percentage, and nothing says of what", "popul"),
+    (
+        "error_threshold = 50",
+        'error_threshold = "1%"',
+        "percentage, and dataset.population is not set",
+        "popul",
+    ),
     ("error_threshold = 50", "error_threshold = -3", "error_threshold must be greater than 0", ""),
-    ("error_threshold = 50", "error_threshold = 50\nalpha = 3", "budget.alpha means nothing", "Known"),
-    ('source = "people.csv"', "", "dataset.source is missing", "text"),
-    ('source = "people.csv"', "source = 5", "dataset.source must be a text", ""),
+    (
+        "error_threshold = 50",
+        "error_threshold = 50\nalpha = 3",
+        "Unknown key 'budget.alpha'",
+        "Known keys",
+    ),
+    ('source = "people.csv"', "", "dataset.source is missing", "string"),
+    ('source = "people.csv"', "source = 5", "dataset.source must be a string", ""),
     ('source = "people.csv"', 'source = "a"\nneighbors = "x"', "dataset.neighbors", "neighbours"),
     ('source = "people.csv"', 'source = "a"\nneighbours = "x"', "dataset.neighbours cannot", "add-rem"),
     ('type = "integer"', 'type = "int"', "attributes.age.type cannot be 'int'", "integer"),
     ('type = "integer"\n', "", "attributes.age.type is missing", ""),
     ("high = 9", "high = -1", "attributes.age: ", ""),
-    ("high = 9", "high = 9\nhihg = 3", "attributes.age.hihg means nothing", "high"),
-    ('share = "1/2"', 'share = "4/5"', "shares sum to 21/20", "at the most"),
+    ("high = 9", "high = 9\nhihg = 3", "Unknown key 'attributes.age.hihg'", "high"),
+    ('share = "1/2"', 'share = "4/5"', "shares sum to 21/20", "Reduce them"),
     ('share = "1/2"\n', "", "analysts.ann.share is missing", ""),
     ('share = "1/2"', 'share = "half"', "analysts.ann.share must be a plain number", ""),
-    ("[budget]", "[budgets]", "budgets means nothing here", "Did you mean budget"),
-    ("[analysts.ann]", "[analyst.ann]", "analyst means nothing here", "analysts"),
-    ("[budget]", "[bugdet]", "bugdet means nothing here", "Did you mean budget"),
+    ("[budget]", "[budgets]", "Unknown key 'budgets'", "Did you mean 'budget'"),
+    ("[analysts.ann]", "[analyst.ann]", "Unknown key 'analyst'", "analysts"),
+    ("[budget]", "[bugdet]", "Unknown key 'bugdet'", "Did you mean 'budget'"),
     (
         "[attributes.age]",
         "[attributes]\n[attribute.age]",
-        "attribute means nothing here",
-        "Did you mean attributes",
+        "Unknown key 'attribute'",
+        "Did you mean 'attributes'",
     ),
 ]
 
@@ -236,10 +247,13 @@ def test_every_mistake_names_its_key_and_says_how_to_mend_it(right, wrong, messa
         ('[mechanism]\nseed = "marginals(7)"', "mechanism.seed: "),
         ('[mechanism]\nseed_fraction = "3/2"', "mechanism.seed_fraction must be at most 1"),
         ('[mechanism]\nanswers = "raw"', "mechanism.answers cannot be 'raw'"),
-        ('[mechanism]\nname = "laplace"\nseed = "h2"', "mechanism.seed means nothing here"),
+        ('[mechanism]\nname = "laplace"\nseed = "h2"', "mechanism.seed is not an option of 'laplace'"),
         ('[mechanism]\nname = "multiplicative-weights"\nupdates = "many"', "mechanism.updates must be"),
         ('[scheduler]\nname = "lottery"', "scheduler.name cannot be 'lottery'"),
-        ('[scheduler]\nname = "randomized"\nidle_after = 3', "scheduler: "),
+        (
+            '[scheduler]\nname = "randomized"\nidle_after = 3',
+            "scheduler.idle_after is not an option of 'randomized'",
+        ),
         ('[scheduler]\nname = "randomized"\nprobabilities = { ann = 0.5, ben = 0.6 }', "sum to 1.1"),
         ('[scheduler]\nname = "weighted-round-robin"\nturns = { ann = 1 }', "scheduler: "),
         ("scheduler = 3", "scheduler must be a table"),
@@ -259,12 +273,33 @@ def test_a_question_that_cannot_be_answered_is_told_with_its_place():
         config.workloads()
     assert "analysts.ann.expects[0]" in caught.value.message
     assert caught.value.where is not None
-    assert caught.value.hint == "Did you mean age?"
+    assert caught.value.hint == 'Did you mean "age"?'
 
 
 def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="There is no file"):
+    with pytest.raises(ConfigError, match="no such file"):
         read_config(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="UTF-8"):
         read_config(tmp_path / "bytes.toml")
+
+
+def test_a_near_miss_is_suggested():
+    with pytest.raises(ConfigError) as caught:
+        parse_config(f"{SMALL}\n[service]\nmost_wating = 3\n")
+    assert caught.value.suggestion == Suggestion("service.most_wating", "service.most_waiting")
+    with pytest.raises(ConfigError) as caught:
+        parse_config(f'{SMALL}\n[mechanism]\nname = "laplase"\n')
+    assert caught.value.suggestion == Suggestion("mechanism.name", "laplace")
+
+
+@pytest.mark.parametrize("kind", MECHANISMS.values())
+def test_every_mechanism_can_be_made_from_its_declared_defaults(kind):
+    config = parse_config(f'{SMALL}\n[mechanism]\nname = "{kind.key}"\n')
+    mechanism = DryRun(config.collective).mechanism
+    assert type(mechanism) is kind
+    assert mechanism.name == config.make.name
+    assert mechanism.guarantee.page
+    alone = parse_config(f'{SMALL}\n[mechanism]\nname = "{kind.key}"\nindependent = true\n')
+    assert DryRun(alone.collective).mechanism.name == alone.make.name
+    assert not alone.make.pooled

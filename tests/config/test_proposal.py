@@ -18,12 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharewell import Binned, Boolean, Category, Date, Integer, datasets
+from sharewell.cli.render_config import show_check, show_init
 from sharewell.config import Config, parse_config, read_config
-from sharewell.config.check import show_check
-from sharewell.config.guess import MOST_CELLS
-from sharewell.config.proposal import show_init
-from sharewell.config.proposal_text import EXAMPLES, marks
-from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
+from sharewell.config.propose import MAX_CELLS, round_bounds, round_count, round_cuts, whole_periods
+from sharewell.config.template import EXAMPLES, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
 
 
@@ -91,12 +89,12 @@ def test_columns_of_a_csv_file_become_what_they_hold(tmp_path):
 
 def test_whatever_was_taken_from_rows_is_marked_for_review(tmp_path):
     config, text = init(write_csv(tmp_path / "people.csv", people()), quickly=True)
-    assert "A domain must be public." in text
+    assert "The domain must be public" in text
     for start in ("low", "high", "cuts", "categories", "start", "end", "population", "nullable"):
         found = [line for line in text.split("\n") if line.startswith(f"{start} = ")]
         assert all("# REVIEW: " in line for line in found), start
         assert found or start in ("low", "high")
-    assert len(marks(text)) == text.count("REVIEW: ")
+    assert len(review_lines(text)) == text.count("REVIEW: ")
     assert config.text == text
 
 
@@ -130,7 +128,7 @@ def test_the_bundled_table_is_described_within_the_limit(tmp_path):
     config, text = read_config(tmp_path / "ma.toml"), (tmp_path / "ma.toml").read_text()
     assert config.domain.names[:3] == ("age", "sex", "race")
     assert len(config.domain.names) == 9
-    assert config.domain.size <= MOST_CELLS
+    assert config.domain.size <= MAX_CELLS
     assert f"# {config.domain.size:,} cells" in text
 
 
@@ -169,7 +167,7 @@ def test_typed_columns_of_a_parquet_file_become_what_they_hold(tmp_path):
     )
     reasons = left_out(text)
     assert set(reasons) == {"tags", "id", "customer_id", "huge", "nulls"}
-    assert "by its name" in reasons["customer_id"]
+    assert "its name looks like" in reasons["customer_id"]
     assert "ARRAY" in reasons["tags"] or "LIST" in reasons["tags"]
     assert 'privacy_unit = "id"' in text
 
@@ -180,7 +178,7 @@ def test_a_table_of_a_database_is_described(tmp_path):
         database.execute("CREATE TABLE one AS SELECT range % 5 AS a FROM range(100)")
         database.execute("CREATE TYPE mood AS ENUM ('happy', 'sad')")
         database.execute("CREATE TABLE two AS SELECT 'sad'::mood AS m, uuid() AS u FROM range(100)")
-    with pytest.raises(SourceError, match="one table alone"):
+    with pytest.raises(SourceError, match="has 2 tables"):
         show_init(str(file), str(tmp_path / "sharewell.toml"), False)
     config, text = init(file, table="two")
     assert (config.table, config.domain.names) == ("two", ("m",))
@@ -211,7 +209,7 @@ def test_odd_names_and_values_are_written_so_that_they_are_read_back(tmp_path):
     assert [attribute.name for attribute in attributes] == ODD_NAMES[: len(attributes)]
     assert len(attributes) >= 5
     assert all(attribute.categories == tuple(sorted(values)) for attribute in attributes)
-    assert len(marks(text)) == 2 + len(attributes)
+    assert len(review_lines(text)) == 2 + len(attributes)
 
 
 def test_columns_that_only_case_tells_apart_and_repeated_ones_are_left_out(tmp_path):
@@ -219,7 +217,7 @@ def test_columns_that_only_case_tells_apart_and_repeated_ones_are_left_out(tmp_p
     source.write_text("age,Age,sex,sex\n" + "1,2,f,m\n3,4,m,f\n" * 20)
     config, text = init(source)
     assert config.domain.names == ("age",)
-    assert "upper from lower case" in left_out(text)["Age"]
+    assert "ignores the case" in left_out(text)["Age"]
     assert "more than one column" in left_out(text)["sex"]
 
 
@@ -324,8 +322,11 @@ def test_categories_that_only_case_or_white_space_tells_apart_are_told_of(tmp_pa
     config, text = init(write_csv(tmp_path / "wards.csv", {"ward": values * 20}), quickly=True)
     assert config.domain["ward"] == Category("ward", sorted(values), other="other")
     before = text.partition("\n[attributes.ward]")[0].rpartition("\n")[2]
-    assert before.startswith("# REVIEW: some categories differ only in case or in white space") == told
-    assert len(marks(text)) == text.count("REVIEW: ")
+    assert (
+        before.startswith("# REVIEW: some categories differ only in case or surrounding white space")
+        == told
+    )
+    assert len(review_lines(text)) == text.count("REVIEW: ")
 
 
 def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):
@@ -336,7 +337,7 @@ def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):
         Category("age", ["replace me"], other="other"),
         Category("sex", ["replace me"], other="other"),
     )
-    assert "no row says what belongs here" in text
+    assert "no row shows what belongs here" in text
     empty = pa.schema(
         [
             ("n", pa.int8()),
@@ -363,7 +364,7 @@ def test_two_hundred_columns_are_cut_down_to_a_domain_of_sane_size(tmp_path):
     show_init(str(write_csv(tmp_path / "wide.csv", columns)), str(tmp_path / "wide.toml"), False)
     config = read_config(tmp_path / "wide.toml")
     assert 1 < len(config.domain.names) < 25
-    assert config.domain.size <= MOST_CELLS
+    assert config.domain.size <= MAX_CELLS
     text = config.text
     assert len(left_out(text)) + len(config.domain.names) == 200
     assert any("more than 1,000,000 cells" in reason for reason in left_out(text).values())
@@ -387,27 +388,29 @@ def test_it_says_what_it_wrote_and_what_comes_next(tmp_path, monkeypatch, capsys
     shown = capsys.readouterr().out
     assert "Wrote sharewell.toml: 1 of 2 columns are attributes" in shown
     commands = [line.split()[:2] for line in shown.splitlines() if line.startswith("  sharewell")]
-    assert commands == [["sharewell", verb] for verb in ("check", "token", "serve")]
+    assert commands == [["sharewell", verb] for verb in ("check", "begin", "token", "serve")]
 
 
 def test_a_file_is_overwritten_only_when_forced_and_never_the_rows(tmp_path):
     source = write_csv(tmp_path / "people.csv", {"age": [1, 2, 1]})
     out = tmp_path / "sharewell.toml"
     out.write_text("mine")
-    with pytest.raises(ConfigError, match=r"already\. .*--force"):
+    with pytest.raises(ConfigError, match=r"already exists\. .*--force"):
         show_init(str(source), str(out), False)
+    with pytest.raises(SourceError, match="does not exist"):
+        show_init(str(tmp_path / "none.csv"), str(out), False)
     assert out.read_text() == "mine"
     show_init(str(source), str(out), True)
     assert read_config(out).domain.names == ("age",)
     before = source.read_bytes()
     (tmp_path / "link.toml").symlink_to(source)
     for target in (source, tmp_path / "link.toml"):
-        with pytest.raises(ConfigError, match="overwrite the rows"):
+        with pytest.raises(ConfigError, match="would be overwritten"):
             show_init(str(source), str(target), True)
     assert source.read_bytes() == before
-    with pytest.raises(ConfigError, match="is a folder"):
+    with pytest.raises(ConfigError, match="is a directory"):
         show_init(str(source), str(tmp_path), True)
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="Cannot write"):
         show_init(str(source), str(tmp_path / "no" / "folder.toml"), False)
 
 
@@ -415,16 +418,16 @@ def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
     files = {
         "missing.csv": (None, "does not exist"),
         "folder.csv": ("", "is a directory"),
-        "people.xlsx": (b"x", "kind of file"),
-        "none": (b"a,b\n", "kind of file"),
-        "empty.csv": (b"", "no header"),
-        "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe,\x01\n\xff\n", "cannot be read"),
-        "ragged.csv": (b"a,b\n1,2\n3\n4,5,6\n", "cannot be read"),
-        "semicolons.csv": (b"age;sex\n1;f\n2;m\n", "no commas"),
-        "tabs.csv": (b"age\tsex\n1\tf\n", "no commas"),
-        "fake.parquet": (b"a,b\n1,2\n", "cannot be read"),
-        "fake.duckdb": (b"a,b\n1,2\n", "cannot be read"),
-        "star*.csv": (b"a\n1\n", "pattern"),
+        "people.xlsx": (b"x", "file type"),
+        "none": (b"a,b\n", "file type"),
+        "empty.csv": (b"", "the header"),
+        "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe,\x01\n\xff\n", "Cannot read"),
+        "ragged.csv": (b"a,b\n1,2\n3\n4,5,6\n", "Cannot read"),
+        "semicolons.csv": (b"age;sex\n1;f\n2;m\n", "not separated by commas"),
+        "tabs.csv": (b"age\tsex\n1\tf\n", "not separated by commas"),
+        "fake.parquet": (b"a,b\n1,2\n", "Cannot read"),
+        "fake.duckdb": (b"a,b\n1,2\n", "Cannot read"),
+        "star*.csv": (b"a\n1\n", "wildcard"),
         "same.csv": (b"a,a\n1,2\n", "same name"),
     }
     for name, (content, message) in files.items():
@@ -439,7 +442,7 @@ def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
         assert caught.value.hint, name
     assert not (tmp_path / "sharewell.toml").exists()
     pq.write_table(pa.table({"a": [[1], [2]]}), tmp_path / "lists.parquet")
-    with pytest.raises(SourceError, match=r"No column of 'lists.parquet' can be described"):
+    with pytest.raises(SourceError, match=r"No column of 'lists.parquet' can be an attribute"):
         show_init(str(tmp_path / "lists.parquet"), str(tmp_path / "sharewell.toml"), False)
 
 
@@ -468,13 +471,13 @@ def test_whatever_a_table_holds_the_proposal_can_be_read(tmp_path_factory, colum
     except (pa.ArrowException, UnicodeEncodeError):
         return  # Not a table that could be written at all.
     if not any(name.strip() for name in columns):
-        with pytest.raises(SourceError, match="can be described"):
+        with pytest.raises(SourceError, match="can be an attribute"):
             show_init(str(folder / "any.parquet"), str(folder / "any.toml"), False)
         return
     show_init(str(folder / "any.parquet"), str(folder / "any.toml"), False)
     config = read_config(folder / "any.toml")
     assert set(config.domain.names) <= set(columns)
-    assert config.domain.size <= MOST_CELLS
+    assert config.domain.size <= MAX_CELLS
     # Every row of a described column can be counted: nothing about it is refused.
     assert config.vector() is not None
 
@@ -547,8 +550,8 @@ def test_days_that_are_written_in_another_way_are_told_from_other_texts(tmp_path
 def test_whose_rows_they_are_is_worth_a_second_look_where_the_same_person_comes_again(tmp_path):
     columns = {"sex": ["f", "m"] * 450, "patient_id": [f"p{at // 2}" for at in range(900)]}
     _, text = init(write_csv(tmp_path / "people.csv", columns))
-    assert "the same come again" in line_of(text, '# privacy_unit = "patient_id"')
+    assert "values repeat" in line_of(text, '# privacy_unit = "patient_id"')
     columns["patient_id"] = [f"p{at}" for at in range(900)]
     (tmp_path / "sharewell.toml").unlink()
     _, text = init(write_csv(tmp_path / "people.csv", columns))
-    assert "if one person may have several" in line_of(text, '# privacy_unit = "patient_id"')
+    assert "if one person may have several rows" in line_of(text, '# privacy_unit = "patient_id"')

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharewell.config import Service, parse_config, read_config
-from sharewell.config.names import person_name, table_name
+from sharewell.config.section import validate_person, validate_table
 from sharewell.errors import ConfigError
 from tests.config.test_config import SMALL
 
@@ -26,10 +26,16 @@ def test_a_file_without_a_service_table_has_all_defaults(tmp_path):
         ledger=str(tmp_path / "visits.ledger.sqlite"),
         access=tmp_path / "visits.access.json",
         curators=("curator",),
-        release_every=0.01,
+        release_every=0.1,
         requests_per_second=50.0,
         most_waiting=100,
         most_numbers=10_000,
+        max_sql_bytes=16_384,
+        max_queue_seconds=5.0,
+        max_free_bytes=64_000_000,
+        max_seconds=20.0,
+        max_seconds_waiting=60.0,
+        max_megabytes=500,
         certificate=True,
         tick=0.05,
     )
@@ -40,6 +46,8 @@ def test_every_key_is_read(tmp_path):
         'ledger = "kept/money.sqlite"\naccess = "/etc/sharewell/access.json"\n'
         'curators = ["eve", "o.k-1"]\n'
         "release_every = 0.5\nrequests_per_second = 2.5\nmost_waiting = 3\nmost_numbers = 7\n"
+        "max_sql_bytes = 999\nmax_queue_seconds = 9\nmax_free_bytes = 9\n"
+        "max_seconds = 4\nmax_seconds_waiting = 5\nmax_megabytes = 6\n"
         "certificate = false\ntick = 1"
     )
     assert parse_config(with_service(lines), tmp_path / "sharewell.toml").service == Service(
@@ -50,6 +58,12 @@ def test_every_key_is_read(tmp_path):
         requests_per_second=2.5,
         most_waiting=3,
         most_numbers=7,
+        max_sql_bytes=999,
+        max_queue_seconds=9.0,
+        max_free_bytes=9,
+        max_seconds=4.0,
+        max_seconds_waiting=5.0,
+        max_megabytes=6,
         certificate=False,
         tick=1.0,
     )
@@ -70,19 +84,19 @@ def test_a_ledger_may_be_in_a_database(scheme):
 
 
 MISTAKES = [
-    ("ledger = 3", "service.ledger must be a text", ""),
+    ("ledger = 3", "service.ledger must be a string", ""),
     ('ledger = ""', "service.ledger must name a file", "people.ledger.sqlite"),
     ('access = "/"', "service.access must name a file", "people.access.json"),
-    ('ledger = "mysql://a/b"', "service.ledger is an address of no kind", "postgresql://"),
-    ('ledger = "postgresql://a:secret@b/c"', "service.ledger holds a password", "PGPASSWORD"),
-    ('ledger = "postgresql://b/c?password=secret"', "service.ledger holds a password", ".pgpass"),
-    ('ledger = "a"\naccess = "a"', "service.access and service.ledger are the same", "Leave"),
+    ('ledger = "mysql://a/b"', "service.ledger has an unknown scheme", "postgresql://"),
+    ('ledger = "postgresql://a:secret@b/c"', "service.ledger contains a password", "PGPASSWORD"),
+    ('ledger = "postgresql://b/c?password=secret"', "service.ledger contains a password", ".pgpass"),
+    ('ledger = "a"\naccess = "a"', "service.access and service.ledger are the same", "Remove"),
     ('curators = "eve"', "service.curators must be a list", ""),
-    ("curators = []", "service.curators names nobody", '["curator"]'),
-    ("curators = [1]", "service.curators must be a list of texts", '["a", "b"]'),
-    ('curators = ["a b"]', "service.curators has the name 'a b'", "letters"),
-    ('curators = ["eve", "eve"]', "service.curators names 'eve' twice", "once"),
-    ('curators = ["ann"]', "'ann' is an analyst, and also one of service.curators", "two names"),
+    ("curators = []", "service.curators is empty", '["curator"]'),
+    ("curators = [1]", "service.curators must be a list of strings", '["a", "b"]'),
+    ('curators = ["a b"]', "service.curators: invalid name 'a b'", "letters"),
+    ('curators = ["eve", "eve"]', "service.curators lists 'eve' twice", "Remove"),
+    ('curators = ["ann"]', "'ann' is both an analyst and one of service.curators", "two names"),
     ("release_every = 0.0001", "service.release_every must be a number from 0.001 to 10", ""),
     ("release_every = 11", "service.release_every must be a number from 0.001 to 10", ""),
     ("release_every = true", "service.release_every must be a number", ""),
@@ -93,8 +107,8 @@ MISTAKES = [
     ("most_numbers = -1", "service.most_numbers must be a whole number", ""),
     ("certificate = 1", "service.certificate must be true or false", ""),
     ("tick = 61", "service.tick must be a number from 0.001 to 60", ""),
-    ("port = 80", "service.port means nothing here", "access"),
-    ("most_wating = 3", "service.most_wating means nothing here", "most_waiting"),
+    ("port = 80", "Unknown key 'service.port'", "access"),
+    ("most_wating = 3", "Unknown key 'service.most_wating'", "most_waiting"),
 ]
 
 
@@ -109,27 +123,27 @@ def test_every_mistake_names_its_key_and_says_how_to_mend_it(lines, message, hin
 
 def test_an_analyst_called_curator_needs_another_curator():
     text = SMALL.replace("[analysts.ann]", "[analysts.curator]")
-    with pytest.raises(ConfigError, match="'curator' is an analyst"):
+    with pytest.raises(ConfigError, match="'curator' is both an analyst"):
         parse_config(text)
     assert parse_config(f'{text}\n[service]\ncurators = ["eve"]').service.curators == ("eve",)
 
 
 @pytest.mark.parametrize("name", ["ann", "Ann.Lee-2", "_x", "7", "a" * 100])
 def test_people_may_have_names_that_fit_into_an_address(name):
-    assert person_name(name, "analysts") == name
+    assert validate_person(name, "analysts") == name
     quoted = SMALL.replace("[analysts.ann]", f'[analysts."{name}"]')
     assert name in parse_config(quoted).shares
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "-a", "a b", "a/b", "ä", "a\n", "a%2f", "a" * 101])
 def test_people_may_not_have_other_names(name):
-    with pytest.raises(ConfigError, match=r"analysts has the name .*address"):
-        person_name(name, "analysts")
+    with pytest.raises(ConfigError, match=r"analysts: invalid name"):
+        validate_person(name, "analysts")
 
 
 @pytest.mark.parametrize("name", ["people", "Visits_2024", "_x", "date", "a" * 100])
 def test_tables_may_have_names_that_fit_into_sql(name):
-    assert table_name(name, "dataset.name") == name
+    assert validate_table(name, "dataset.name") == name
     assert parse_config(SMALL.replace("[dataset]", f'[dataset]\nname = "{name}"')).name == name
 
 
@@ -156,5 +170,5 @@ def test_every_key_of_the_service_is_documented():
 
 
 def test_names_that_differ_in_case_alone_are_refused():
-    with pytest.raises(ConfigError, match="'ann' and 'Ann', which differ in case alone"):
+    with pytest.raises(ConfigError, match="'ann' and 'Ann' differ only in case"):
         parse_config(f'{SMALL}\n[analysts.Ann]\nshare = "1/8"\n')

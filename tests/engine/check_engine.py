@@ -146,7 +146,7 @@ def check_each_person_counts_once(make_source: MakeSource, typed: bool) -> None:
         for unit in (None, "person", "age"):
             compare(source, rows, domain, unit)
         if typed:
-            with pytest.raises(SourceError, match="cannot tell large ids apart"):
+            with pytest.raises(SourceError, match="large ids may be equal"):
                 vectorize(source, domain, "number")
 
 
@@ -157,9 +157,7 @@ def check_an_empty_table_gives_zeros(make_source: MakeSource) -> None:
 
 def check_a_type_that_never_fits_is_refused(make_source: MakeSource) -> None:
     rows = pa.table({"born": pa.array([0], pa.timestamp("us"))})
-    with pytest.raises(
-        SourceError, match=r"'born' is of type TIMESTAMP.* can hold no Integer\. .* Date"
-    ):
+    with pytest.raises(SourceError, match=r"column 'born' of type TIMESTAMP.* as Integer\. .* Date"):
         vectorize(make_source(rows), Domain([Integer("born", 0, 9)]))
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
-from sharewell.query.attribute import Attribute
-from sharewell.query.ordered import period
+from sharewell.query.attribute import Attribute, period
 
 Row = dict[str, Any]
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
-from sharewell.query.attribute import Attribute
-from sharewell.query.ordered import Ordered, Unit
+from sharewell.query.attribute import Attribute, Ordered, Unit
 
 DAY = dt.timedelta(days=1)
 NUMBER_TEXTS = [

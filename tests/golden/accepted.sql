@@ -1,171 +1,171 @@
 SELECT COUNT(*) FROM people
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> everything
 
 select count ( * ) as n from PEOPLE;
---> n = Total
+--> n = Aggregate
 --> everything
 
 SELECT COUNT(*) FROM people AS p WHERE p.age < 18 AND p.sex = 'F'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[0..17] x sex[F]
 
 SELECT COUNT(*) FROM people WHERE Age >= 20 AND "age" < 30
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[20..29]
 
 SELECT COUNT(*) FROM people WHERE NOT (age < 20 OR 29 < age)
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[20..29]
 
 SELECT COUNT(*) FROM people WHERE age BETWEEN 2 * 10 AND 60 / 2 - 1
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[20..29]
 
 SELECT COUNT(*) FROM people WHERE age IN (1, 3, 3, -5, 1000)
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[1, 3]
 
 SELECT COUNT(*) FROM people WHERE age > 200
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> nothing
 
 SELECT COUNT(*) FROM people WHERE age <> 5.5
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> everything
 
 SELECT COUNT(*) FROM people WHERE income >= 10000 AND income < 50000
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> income[[10000, 20000)..[20000, 50000)]
 
 SELECT COUNT(*) FROM people WHERE income = '[10000, 20000)'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> income[[10000, 20000)]
 
 SELECT COUNT(*) FROM people WHERE income = 'out of range'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> income[out of range]
 
 SELECT COUNT(*) FROM people WHERE NOT income < 20000
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> income[[20000, 50000)]
 
 SELECT COUNT(*) FROM people WHERE income = 10000000
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> nothing
 
 SELECT COUNT(*) FROM people WHERE income IS NULL OR income >= 20000
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> income[[20000, 50000), None]
 
 SELECT COUNT(*) FROM people WHERE sex = 'other'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> sex[other]
 
 SELECT COUNT(*) FROM people WHERE sex <> 'F'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> sex[M..other]
 
 SELECT COUNT(*) FROM people WHERE sex NOT IN ('F', NULL)
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> nothing
 
 SELECT COUNT(*) FROM people WHERE state LIKE 'New%' AND state NOT LIKE '%!_%' ESCAPE '!'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> state[New Hampshire..New York]
 
 SELECT COUNT(*) FROM people WHERE employed
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> employed[True]
 
 SELECT COUNT(*) FROM people WHERE NOT employed
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> employed[False]
 
 SELECT COUNT(*) FROM people WHERE employed IS NOT TRUE
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> employed[False, None]
 
 SELECT COUNT(*) FROM people WHERE employed = FALSE OR employed IS NULL
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> employed[False, None]
 
 SELECT COUNT(*) FROM people WHERE (age > 65 AND employed) IS NULL
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[66..85] x employed[None]
 
 SELECT COUNT(*) FROM people WHERE admitted >= DATE '2020-03-01' AND admitted <= '2020-05-31'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> admitted[2020-03..2020-05]
 
 SELECT COUNT(*) FROM people WHERE admitted BETWEEN '2021-01-01'::DATE AND CAST('2021-12-31' AS DATE)
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> admitted[2021-01..2021-12]
 
 SELECT COUNT(*) FROM people WHERE admitted = '2020-07' OR admitted_year = '2021'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> admitted[2020-07, 2021-01..2021-12]
 
 SELECT COUNT(*) FROM people WHERE age_group IN ('0-17', '65-85') AND size = 'large'
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[0..17, 65..85] x state[Massachusetts, New York]
 
 SELECT COUNT(*) FROM people WHERE 1 = 1 AND age = 7 OR 1 > 2
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[7]
 
 SELECT COUNT(*) FROM people WHERE age = NULL
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> nothing
 
 SELECT COUNT(*) FROM people WHERE sex = 'F' OR employed
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> sex[F] + sex[M..other] x employed[True]
 
 SELECT COUNT(income), COUNT(1), COUNT(sex) FROM people
---> COUNT(income) = Total, COUNT(1) = Total, COUNT(sex) = Total
+--> COUNT(income) = Aggregate, COUNT(1) = Aggregate, COUNT(sex) = Aggregate
 --> income[[0, 10000)..out of range]
 --> everything
 
 SELECT COUNT(*) FILTER (WHERE sex = 'F') AS women, COUNT(*) FILTER (WHERE age < 18) AS minors
 FROM people
 WHERE employed
---> women = Total, minors = Total
+--> women = Aggregate, minors = Aggregate
 --> sex[F] x employed[True]
 --> age[0..17] x employed[True]
 
 SELECT SUM(age), AVG(age), COUNT(*) FROM people
---> SUM(age) = Total, AVG(age) = Mean, COUNT(*) = Total
+--> SUM(age) = Aggregate, AVG(age) = Average, COUNT(*) = Aggregate
 --> age[1, 2 * 2, 3 * 3, 4 * 4, ...]
 --> everything
 
 SELECT SUM(income), AVG(income) FILTER (WHERE sex = 'F') FROM people
---> SUM(income) = Total, AVG(income) FILTER (WHERE sex = 'F') = Mean
+--> SUM(income) = Aggregate, AVG(income) FILTER (WHERE sex = 'F') = Average
 --> 5000 x income[[0, 10000), 3 * [10000, 20000), 7 * [20000, 50000)]
 --> 5000 x sex[F] x income[[0, 10000), 3 * [10000, 20000), 7 * [20000, 50000)]
 --> sex[F] x income[[0, 10000)..[20000, 50000)]
 
 SELECT SUM(employed) FROM people
---> SUM(employed) = Total
+--> SUM(employed) = Aggregate
 --> employed[True]
 
 SELECT SUM(CASE WHEN age < 18 THEN 0.5 WHEN sex = 'F' THEN 1 ELSE -2 END) AS points FROM people
---> points = Total
+--> points = Aggregate
 --> 1/2 x age[0..17] + 1/2 x age[2 * 18..85] x sex[F, -2 * M..other]
 
 SELECT AVG(CASE WHEN age < 18 THEN 1 WHEN age < 65 THEN 2 END) FROM people
---> AVG(CASE WHEN age < 18 THEN 1 WHEN age < 65 THEN 2 END) = Mean
+--> AVG(CASE WHEN age < 18 THEN 1 WHEN age < 65 THEN 2 END) = Average
 --> age[0..17, 2 * 18..64]
 --> age[0..64]
 
 SELECT sex, COUNT(*) FROM people GROUP BY sex
---> sex = Grouped, COUNT(*) = Total
+--> sex = GroupKey, COUNT(*) = Aggregate
 --> sex[F]
 --> sex[M]
 --> sex[other]
 
 SELECT sex, employed, COUNT(*) AS n FROM people WHERE age < 18 GROUP BY sex, employed
---> sex = Grouped, employed = Grouped, n = Total
+--> sex = GroupKey, employed = GroupKey, n = Aggregate
 --> age[0..17] x sex[F] x employed[False]
 --> age[0..17] x sex[F] x employed[True]
 --> age[0..17] x sex[F] x employed[None]
@@ -173,7 +173,7 @@ SELECT sex, employed, COUNT(*) AS n FROM people WHERE age < 18 GROUP BY sex, emp
 --> ... 9 queries in 1 blocks
 
 SELECT age_group, AVG(age) FROM people GROUP BY 1
---> age_group = Grouped, AVG(age) = Mean
+--> age_group = GroupKey, AVG(age) = Average
 --> age[1, 2 * 2, 3 * 3, 4 * 4, ...]
 --> age[18 * 18, 19 * 19, 20 * 20, 21 * 21, ...]
 --> age[65 * 65, 66 * 66, 67 * 67, 68 * 68, ...]
@@ -181,13 +181,13 @@ SELECT age_group, AVG(age) FROM people GROUP BY 1
 --> ... 6 queries in 2 blocks
 
 SELECT age_group AS g, COUNT(*) AS n FROM people GROUP BY g HAVING n > 100 AND g <> '0-17' ORDER BY n DESC LIMIT 1
---> g = Grouped, n = Total
+--> g = GroupKey, n = Aggregate
 --> age[0..17]
 --> age[18..64]
 --> age[65..85]
 
 SELECT COUNT(*), COUNT(*) AS again, SUM(1) FROM people GROUP BY employed ORDER BY employed NULLS FIRST, AVG(age)
---> COUNT(*) = Total, again = Total, SUM(1) = Total
+--> COUNT(*) = Aggregate, again = Aggregate, SUM(1) = Aggregate
 --> employed[False]
 --> employed[True]
 --> employed[None]
@@ -195,11 +195,11 @@ SELECT COUNT(*), COUNT(*) AS again, SUM(1) FROM people GROUP BY employed ORDER B
 --> ... 6 queries in 2 blocks
 
 SELECT COUNT(*) FROM people WHERE sex = 'M' GROUP BY sex
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> nothing
 --> sex[M]
 --> nothing
 
 SELECT COUNT(*) FROM people WHERE age > 3 IS TRUE
---> COUNT(*) = Total
+--> COUNT(*) = Aggregate
 --> age[4..85]

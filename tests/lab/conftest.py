@@ -3,7 +3,7 @@
 import pytest
 
 from sharewell.datasets import movers_by_age
-from sharewell.lab.limit import LimitNumbers, measure_limit
+from sharewell_lab.limit import LimitNumbers, measure_limit
 
 
 @pytest.fixture(scope="session")

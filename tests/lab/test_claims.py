@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sharewell.lab import theory_claims
-from sharewell.lab.claims import claims
-from sharewell.lab.limit import LimitNumbers
-from sharewell.lab.outcomes import by_setting
-from sharewell.sharing.theory.coupons import coupons
+from sharewell_lab import claims as module
+from sharewell_lab.claims import claims
+from sharewell_lab.limit import LimitNumbers
+from sharewell_lab.results import by_scenario
+from sharewell_lab.theory.coupons import coupons
 from tests.lab.made_up import Model
 
 WORLD = Model()
 
 
 def judged(model):
-    return {claim.name: claim for claim in claims(by_setting(model.columns()))}
+    return {claim.name: claim for claim in claims(by_scenario(model.columns()))}
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,8 @@ def test_a_claim_that_holds_at_some_settings_says_at_which():
             strict=True,
         )
     }
-    found = {claim.name: claim for claim in claims(by_setting(mixed))}
-    assert found["pmw-beats-scr"].verdict == "holds only when epsilon is 0.1"
+    found = {claim.name: claim for claim in claims(by_scenario(mixed))}
+    assert found["pmw-beats-scr"].verdict == "holds only for epsilon 0.1"
     assert found["scr-ratio-expected"].verdict == "holds"
 
 
@@ -105,7 +105,7 @@ def test_only_trials_that_both_played_are_compared():
     columns = WORLD.columns()
     short = (columns["contestant"] == "SCR") & (columns["trial"] >= 10)
     kept = {name: column[~short] for name, column in columns.items()}
-    found = {claim.name: claim for claim in claims(by_setting(kept))}
+    found = {claim.name: claim for claim in claims(by_scenario(kept))}
     assert {f.measured.trials for f in found["pmw-beats-scr"].findings} == {10}
     assert {f.measured.trials for f in found["pmw-beats-printed"].findings} == {40}
 
@@ -117,14 +117,14 @@ class TestTheory:
         assert "formula 431.7, exact 614.3" in claim.measured
 
     def test_it_would_hold_if_it_gave_the_exact_time(self, monkeypatch):
-        monkeypatch.setattr(theory_claims, "CLOSE", 0.06)
-        (claim,) = theory_claims.theory(None)
-        assert claim.verdict == "holds only when k is 50"
+        monkeypatch.setattr(module, "CLOSE", 0.06)
+        (claim,) = module.theory(None)
+        assert claim.verdict == "holds only for k 50"
 
     @pytest.mark.statistical
     def test_simulated_times_are_those_of_the_exact_formula(self):
         rng = np.random.default_rng(2)
-        times = [theory_claims._draws_until_all(10, 5, rng) for _ in range(2_000)]
+        times = [module._draws_until_all(10, 5, rng) for _ in range(2_000)]
         error = np.std(times) / np.sqrt(len(times))
         exact = coupons(10, 5).expected
         # Wrong by chance once in more than a million runs.
@@ -134,7 +134,7 @@ class TestTheory:
     def test_the_query_limit_is_judged_by_how_counts_grow(self, limit: LimitNumbers):
         def grown(alone, together):
             one = {"PMW": np.array(alone)}, {"PMW": np.array(together)}
-            *_, claim = theory_claims.theory(replace(limit, hard=100, alone=one[0], together=one[1]))
+            *_, claim = module.theory(replace(limit, hard=100, alone=one[0], together=one[1]))
             return claim.verdict
 
         assert grown([10, 11], [40, 42]) == "holds"

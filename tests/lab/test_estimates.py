@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sharewell.lab.estimates import difference, mean, median, share
+from sharewell_lab.estimates import difference, mean, median, share
 
 RUNS = 2_000
 

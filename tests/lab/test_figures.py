@@ -1,6 +1,5 @@
 """Figures: what is drawn is what the results say, and the same results give the same files."""
 
-import builtins
 import math
 import re
 import struct
@@ -8,12 +7,11 @@ import struct
 import numpy as np
 import pytest
 
-from sharewell.errors import ConfigError
-from sharewell.lab.figures import draw_all, fig1, fig2, fig3, style
-from sharewell.lab.outcomes import by_setting
+from sharewell_lab.figures import draw_all, fig1, fig2, fig3, style
+from sharewell_lab.results import by_scenario
 from tests.lab.made_up import Model
 
-RUN = by_setting(Model(trials=20, studies=("fig1", "fig3")).changed(PMW={"nothing": 0.25}).columns())
+RUN = by_scenario(Model(trials=20, studies=("fig1", "fig3")).changed(PMW={"nothing": 0.25}).columns())
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,7 @@ def test_the_first_figure_draws_shares_and_ratios_of_the_results():
     assert below["max ratio error, realised (median)"] == pytest.approx([26 / 18] * 6)
     assert below["by expected errors (median)"] == pytest.approx([26 / 18] * 6)
     assert "∞ in\n25 %" in words(figure)
-    assert "would rather be alone" in words(figure)
+    assert "is better off alone" in words(figure)
 
 
 def test_the_third_figure_has_twelve_panels_with_every_contestant():
@@ -97,7 +95,7 @@ def test_the_third_figure_has_twelve_panels_with_every_contestant():
 
 
 def test_an_infinite_ratio_stands_at_the_top_and_says_how_often():
-    endless = by_setting(Model(trials=20, studies=("fig3",)).changed(RS={"nothing": 1.0}).columns())
+    endless = by_scenario(Model(trials=20, studies=("fig3",)).changed(RS={"nothing": 1.0}).columns())
     with style.paper():
         figure = fig3.draw(endless, "fig3", 1.0)
     panel = figure.axes[3]
@@ -130,20 +128,6 @@ def test_a_band_holds_the_middle_of_the_trials():
     band = style.median_band(endless)
     assert (band.middle, band.high) == (50, math.inf)
     assert band.infinite == pytest.approx(10 / 101)
-
-
-def test_without_matplotlib_one_is_told_what_to_install(monkeypatch, tmp_path):
-    real = builtins.__import__
-
-    def fail(name, *rest, **more):
-        if name == "matplotlib":
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", fail)
-    with pytest.raises(ConfigError, match="Figures need matplotlib") as refused:
-        draw_all(RUN, tmp_path)
-    assert "sharewell[lab]" in refused.value.hint
 
 
 def test_ones_own_settings_of_matplotlib_change_nothing(drawn, tmp_path):

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from sharewell.datasets import movers_by_age
-from sharewell.lab.limit import MECHANISMS, measure_limit
-from sharewell.lab.noise import SeededNoise
-from sharewell.mechanism import seed
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.laplace import Laplace
-from sharewell.sharing.theory.conditions import answered_by
-from sharewell.sharing.theory.query_limit import hard_queries
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.laplace import Laplace
+from sharewell_lab.limit import MECHANISMS, measure_limit
+from sharewell_lab.noise import SeededNoise
+from sharewell_lab.theory.conditions import answered_by
+from sharewell_lab.theory.query_limit import hard_queries
 
 DATA = movers_by_age()
 POPULATION = float(DATA.counts.sum())

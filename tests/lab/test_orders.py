@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell.lab import orders
-from sharewell.sharing.scheduler import InOrder, Randomized, RoundRobin, Scheduler, WeightedRoundRobin
-from sharewell.sharing.timeline import run
+from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, Scheduler, WeightedRoundRobin
+from sharewell_lab import orders
+from sharewell_lab.timeline import run
 
 STREAMS = st.lists(st.integers(0, 3), max_size=60)
 PRESENT = st.lists(st.booleans(), min_size=4, max_size=4).filter(any)

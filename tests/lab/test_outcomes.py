@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.errors import SourceError
-from sharewell.lab.outcomes import Setting, by_setting, contestants, read_results
-from sharewell.sharing import desiderata
+from sharewell_lab.results import Scenario, by_scenario, contestants, read_results
+from tests.lab.desiderata import interference, max_ratio_error
 from tests.lab.made_up import Model, write
 
 COUNTS = st.lists(
@@ -45,16 +45,12 @@ def results(table, order):
 def test_ratios_are_those_of_the_desiderata_whatever_the_order_of_rows(table, random):
     order = list(range(3 * len(table)))
     random.shuffle(order)
-    found = by_setting(results(table, order))[Setting("s", 1.0, 1.0, "PMW")]
+    found = by_scenario(results(table, order))[Scenario("s", 1.0, 1.0, "PMW")]
     for trial, counts in enumerate(table):
         joint, alone, without = (dict(enumerate(column)) for column in zip(*counts, strict=True))
-        names = {str(name): value for name, value in joint.items()}
-        assert found.ratio[trial] == desiderata.max_ratio_error(
-            {str(name): value for name, value in alone.items()}, names
-        )
+        assert found.ratio[trial] == max_ratio_error(alone, joint)
         # The largest over all others is in the row already, so one other stands for all of them.
-        others = {"other": {str(name): value for name, value in without.items()}}
-        assert found.interference[trial] == desiderata.interference(others, names)
+        assert found.interference[trial] == interference(without, joint)
         assert found.expected_interference[trial] == found.interference[trial]
         assert found.accuracy[trial] == sum(joint.values()) / 12
         assert found.steps[trial] == trial + 10
@@ -65,8 +61,8 @@ def test_a_file_gives_back_what_was_written_and_null_is_not_known(tmp_path):
     columns = Model(trials=3, studies=("fig3",)).columns()
     known = columns["expected_useful"].tolist()
     columns["expected_useful"] = np.array([None if math.isnan(value) else value for value in known])
-    found = by_setting(read_results(write(columns, tmp_path / "results.parquet")))
-    wanted = by_setting(Model(trials=3, studies=("fig3",)).columns())
+    found = by_scenario(read_results(write(columns, tmp_path / "results.parquet")))
+    wanted = by_scenario(Model(trials=3, studies=("fig3",)).columns())
     assert list(found) == list(wanted)
     for setting, outcomes in wanted.items():
         np.testing.assert_array_equal(found[setting].expected_useful, outcomes.expected_useful)
@@ -78,29 +74,29 @@ def test_all_files_of_a_folder_are_read_together(tmp_path):
     swept = Model(trials=2, studies=("fig3",)).columns()
     swept["set_seed_fraction"] = np.full(len(swept["p"]), 0.25)
     write(swept, tmp_path / "fig3.parquet")
-    found = by_setting(read_results(tmp_path))
+    found = by_scenario(read_results(tmp_path))
     assert {setting.study for setting in found} == {"fig1", "fig3, seed_fraction = 0.25"}
 
 
 def test_contestants_keep_their_order():
-    found = by_setting(Model(trials=2, studies=("fig3",)).columns())
+    found = by_scenario(Model(trials=2, studies=("fig3",)).columns())
     assert contestants(found) == ["Uniform", "Ind", "PMW", "RR", "RS", "SCR printed", "SCR"]
 
 
 def test_results_that_are_not_there_or_not_whole_are_refused(tmp_path):
-    with pytest.raises(SourceError, match="no results"):
+    with pytest.raises(SourceError, match="No results"):
         read_results(tmp_path / "nothing.parquet")
-    with pytest.raises(SourceError, match="no results"):
+    with pytest.raises(SourceError, match="No results"):
         read_results(tmp_path)
     columns = Model(trials=2, studies=("fig1",)).columns()
     with pytest.raises(SourceError, match="no column 'alone'"):
-        by_setting({name: column for name, column in columns.items() if name != "alone"})
+        by_scenario({name: column for name, column in columns.items() if name != "alone"})
     with pytest.raises(SourceError, match="lack rows or repeat them"):
-        by_setting({name: column[:-1] for name, column in columns.items()})
+        by_scenario({name: column[:-1] for name, column in columns.items()})
     with pytest.raises(SourceError, match="lack rows or repeat them"):
-        by_setting({name: np.concatenate([column, column]) for name, column in columns.items()})
+        by_scenario({name: np.concatenate([column, column]) for name, column in columns.items()})
 
 
 def test_no_rows_are_no_settings():
     columns = Model(trials=2, studies=("fig1",)).columns()
-    assert by_setting({name: column[:0] for name, column in columns.items()}) == {}
+    assert by_scenario({name: column[:0] for name, column in columns.items()}) == {}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
-from sharewell.lab.questions import Questions
+from sharewell_lab.streams import Questions
 
 DOMAIN = Domain([Integer("age", 0, 4)])
 

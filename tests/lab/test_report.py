@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from sharewell.errors import SourceError
-from sharewell.lab import report
-from sharewell.lab.report import command, update_page, write_report
+from sharewell_lab import report
+from sharewell_lab.report import command, update_page, write_report
 from tests.lab.made_up import Model, write
 
 ABOUT = {
@@ -198,7 +198,7 @@ def test_a_page_without_markers_or_a_run_without_a_report_is_refused(made, tmp_p
     page.write_text("<!-- claims -->\n", encoding="utf-8")
     with pytest.raises(SourceError, match="no part between"):
         update_page(page, made)
-    with pytest.raises(SourceError, match="no report in"):
+    with pytest.raises(SourceError, match="No report in"):
         update_page(page, tmp_path)
     assert page.read_text(encoding="utf-8") == "<!-- claims -->\n"
 

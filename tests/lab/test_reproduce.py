@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 from sharewell import datasets
 from sharewell.cli import app
 from sharewell.errors import ConfigError
-from sharewell.lab import report, reproduce
-from sharewell.lab.outcomes import read_results
-from sharewell.lab.results import nothing
-from sharewell.lab.studies import STUDIES, read_histogram
+from sharewell_lab import report, reproduce
+from sharewell_lab.results import nothing, read_results
+from sharewell_lab.studies import STUDIES, read_histogram
 
 RUN = CliRunner()
 
@@ -125,7 +124,7 @@ def test_a_histogram_of_ones_own_is_used(tmp_path, unreported, monkeypatch):
     assert done.exit_code == 0, done.output
     settings = json.loads((tmp_path / "out" / "settings.json").read_text(encoding="utf-8"))
     assert settings["studies"][0]["population"] == sum(range(70))
-    assert settings["data"] == "a histogram of one's own"
+    assert settings["data"] == "a user's histogram"
     found = read_results(tmp_path / "out" / "results.parquet")
     assert set(found["asked"]) == {69}  # h2 of 35 cells
     again = RUN.invoke(app, [*words[:2], "--trials", "1", "--jobs", "1", "--out", "out"])
@@ -147,7 +146,7 @@ def _written(folder, counts):
 
 def test_the_lab_loads_its_heavy_libraries_only_when_it_plays():
     code = (
-        "import sys, sharewell.lab.simulate, sharewell.lab.reproduce; "
+        "import sys, sharewell_lab.simulate, sharewell_lab.reproduce; "
         "print(sorted({'numba', 'matplotlib', 'pandas'} & set(sys.modules)))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"

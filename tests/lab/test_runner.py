@@ -9,13 +9,12 @@ import pytest
 
 from sharewell import datasets
 from sharewell.errors import ConfigError
-from sharewell.lab import runner
-from sharewell.lab.outcomes import read_results
-from sharewell.lab.results import COLUMNS, nothing, together, write_results
-from sharewell.lab.runner import Stopped, run_study, run_trials
-from sharewell.lab.streams import Asker, Workload
-from sharewell.lab.studies import fig1
-from sharewell.lab.trials import CONTESTANTS
+from sharewell_lab import runner
+from sharewell_lab.results import COLUMNS, nothing, read_results, together, write_results
+from sharewell_lab.runner import Stopped, run_study, run_trials
+from sharewell_lab.streams import Asker, Workload
+from sharewell_lab.studies import fig1
+from sharewell_lab.trials import CONTESTANTS
 
 DATA = datasets.movers_by_age()
 

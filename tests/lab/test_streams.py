@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from sharewell import Block, Boolean, Category, Domain, Integer, LinearQuery
 from sharewell.errors import ConfigError
-from sharewell.lab import streams
-from sharewell.lab.streams import Asker, Workload
 from sharewell.query import workload
+from sharewell_lab import streams
+from sharewell_lab.streams import Asker, Workload
 
 AGES = Domain([Integer("age", 0, 85)])
 SMALL = Domain([Integer("age", 0, 4), Category("sex", ["f", "m"]), Boolean("moved")])

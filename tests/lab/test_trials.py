@@ -7,9 +7,9 @@ import pytest
 
 from sharewell import datasets
 from sharewell.errors import ConfigError
-from sharewell.lab import engines, trials
-from sharewell.lab.studies import Study, fig1, fig3
-from sharewell.lab.trials import CONTESTANTS, Case, Contestant
+from sharewell_lab import engines, trials
+from sharewell_lab.studies import Study, fig1, fig3
+from sharewell_lab.trials import CONTESTANTS, Case, Contestant
 
 DATA = datasets.movers_by_age()
 
@@ -232,7 +232,7 @@ def test_prices_are_found_where_none_is_set():
         ({"updates": 0}, "updates must be at least 1"),
         ({"shares": (0.5,)}, "10 analysts and 1 shares"),
         ({"analysts": 2, "shares": (0.9, 0.9)}, "together at most 1"),
-        ({"analysts": 2, "chances": (0.0, 0.0)}, "somebody must have one"),
+        ({"analysts": 2, "chances": (0.0, 0.0)}, "at least one must be positive"),
     ],
 )
 def test_a_case_that_cannot_be_is_refused(changes, says):
@@ -243,8 +243,8 @@ def test_a_case_that_cannot_be_is_refused(changes, says):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Contestant("x", "magic"), "no mechanism called 'magic'"),
-        (lambda: Contestant("x", "pmw", "magic"), "no scheduler called 'magic'"),
+        (lambda: Contestant("x", "magic"), "Unknown mechanism 'magic'"),
+        (lambda: Contestant("x", "pmw", "magic"), "Unknown scheduler 'magic'"),
         (lambda: Contestant("x", "pmw", probabilities=(1.0,)), "takes no probabilities"),
         (
             lambda: Contestant("x", "pmw", "randomized", probabilities=(0.5, 0.6)).check(2),

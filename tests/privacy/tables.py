@@ -4,9 +4,9 @@ import numpy as np
 
 from sharewell import Domain, Integer
 from sharewell.engine.data_vector import DataVector
-from sharewell.lab.noise import NoNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
+from sharewell_lab.noise import NoNoise
 
 LINE = Domain([Integer("age", 0, 3)])
 
@@ -20,4 +20,5 @@ def curator(*counts: int, total: str = "1", **options) -> Curator:
     budget = options.pop("budget", Budget.pure(total))
     shares = options.pop("shares", {"ann": "1/2", "bob": "1/2"})
     options.setdefault("noise", NoNoise())
-    return Curator(table(*(counts or (5, 0, 7, 1))), budget, shares, **options)
+    data = options.pop("data", None) or table(*(counts or (5, 0, 7, 1)))
+    return Curator(data, budget, shares, **options)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from sharewell import Block, DataVector, Domain, Integer, LinearQuery
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, SharewellError, UnknownPayer
-from sharewell.lab.noise import NoNoise, SeededNoise
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import (
@@ -24,9 +23,10 @@ from sharewell.privacy.ledger import (
     Opened,
     Released,
 )
-from sharewell.privacy.measurement import Order
+from sharewell.privacy.measurement import Measure, Reservation
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
+from sharewell_lab.noise import NoNoise, SeededNoise
 from tests.privacy.tables import LINE, curator, table
 
 HISTOGRAM = workload.identity(LINE)
@@ -44,7 +44,10 @@ def test_a_single_query_can_be_measured_without_a_block():
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"shares": ["ann"]}, "by name"), ({"budget": "1"}, "needs a data vector and a budget")],
+    [
+        ({"shares": ["ann"]}, "a mapping from names"),
+        ({"budget": "1"}, "needs a data vector and a budget"),
+    ],
 )
 def test_a_curator_made_of_the_wrong_things_says_what_it_needs(options, says):
     with pytest.raises(PrivacyError, match=says):
@@ -65,7 +68,7 @@ def test_several_payers_can_share_a_bill():
     bill = {"ann": Fraction(1, 10), "bob": Fraction(1, 5)}
     kernel.measure(HISTOGRAM, "3/10", bill)
     assert (kernel.spent("ann"), kernel.spent("bob")) == (Fraction(1, 10), Fraction(1, 5))
-    with pytest.raises(PrivacyError, match="together is not the cost"):
+    with pytest.raises(PrivacyError, match="do not sum to the cost"):
         kernel.measure(HISTOGRAM, "0.5", bill)
 
 
@@ -127,31 +130,31 @@ def test_a_bill_is_refused_whole_when_one_payer_cannot_pay():
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda k: k.measure(TOTAL, "0.1", "eve"), "Nobody called 'eve'"),
+        (lambda k: k.measure(TOTAL, "0.1", "eve"), "No payer 'eve'"),
         (lambda k: k.measure(TOTAL, "0", "ann"), "greater than 0"),
         (lambda k: k.measure(TOTAL, "-1", "ann"), "greater than 0"),
         (lambda k: k.measure(TOTAL, 0.1, "ann"), "must be an exact number"),
-        (lambda k: k.measure(TOTAL, "1e-30", "ann"), "drown"),
-        (lambda k: k.measure(Block(LINE, []), "0.1", "ann"), "no rows"),
-        (lambda k: k.measure(TOTAL, "0.1", {}), "together is not the cost"),
+        (lambda k: k.measure(TOTAL, "1e-30", "ann"), "too small"),
+        (lambda k: k.measure(Block(LINE, []), "0.1", "ann"), "without rows"),
+        (lambda k: k.measure(TOTAL, "0.1", {}), "do not sum to the cost"),
         (
             lambda k: k.measure(TOTAL, "0.1", {"ann": Fraction(1), "bob": Fraction(-9, 10)}),
             "greater than 0",
         ),
         (
             lambda k: k.measure(workload.total(Domain([Integer("age", 0, 4)])), "0.1", "ann"),
-            "another domain",
+            "different domains",
         ),
         (
             lambda k: k.measure(Block(LINE, [LinearQuery.all(LINE) * Fraction(1, 2)]), "0.1", "ann"),
             "primitive",
         ),
-        (lambda k: k.measure("SELECT COUNT(*)", "0.1", "ann"), "A str cannot be measured"),
-        (lambda k: k.measure(TOTAL, "0.1", None), "Somebody must pay"),
-        (lambda k: k.measure(TOTAL, "0.1", ["ann"]), "Somebody must pay"),
+        (lambda k: k.measure("SELECT COUNT(*)", "0.1", "ann"), "Cannot measure a str"),
+        (lambda k: k.measure(TOTAL, "0.1", None), "needs a payer"),
+        (lambda k: k.measure(TOTAL, "0.1", ["ann"]), "needs a payer"),
         (lambda k: k.grant("ann", "0.1"), "already holds"),
-        (lambda k: k.grant("eve", "0.1"), "more than what is left"),
-        (lambda k: k.grant("", "0.1"), "must have a name"),
+        (lambda k: k.grant("eve", "0.1"), "exceeds the unallocated"),
+        (lambda k: k.grant("", "0.1"), "non-empty string"),
         (
             lambda k: k.sparse_vector(epsilon="0.1", threshold=5, positives=0, payer="ann"),
             "positives",
@@ -192,118 +195,134 @@ class WatchfulLedger(MemoryLedger):
         self.fail_on = fail_on
         self.failure = failure
         self.read_before_charge: list[bool] = []
-        self.block = WatchedBlock(LINE, HISTOGRAM)
+        self.data = WatchedData(LINE, np.array([5, 0, 7, 1]))
+        object.__setattr__(self.data, "was_read", False)
 
     def append_many(self, events):
         for event in events:
             if isinstance(event, Charged):
-                self.read_before_charge.append(self.block.was_read)
+                self.read_before_charge.append(self.data.was_read)
             if self.fail_on and isinstance(event, self.fail_on):
                 raise self.failure
         return super().append_many(events)
 
 
-class WatchedBlock(Block):
-    """A block that notes when the data is read through it."""
+class WatchedData(DataVector):
+    """Data that notes when its counts are read."""
 
     was_read = False
 
-    def answers(self, array):
-        object.__setattr__(self, "was_read", True)
-        return super().answers(array)
+    def __getattribute__(self, name):
+        if name == "counts":
+            object.__setattr__(self, "was_read", True)
+        return super().__getattribute__(name)
 
 
 def test_the_charge_is_stored_before_the_data_is_read():
     ledger = WatchfulLedger()
-    kernel = curator(ledger=ledger)
-    kernel.measure(ledger.block, "0.1", "ann")
+    kernel = curator(data=ledger.data, ledger=ledger)
+    kernel.measure(HISTOGRAM, "0.1", "ann")
     assert ledger.read_before_charge == [False]
-    assert ledger.block.was_read
+    assert ledger.data.was_read
     kinds = [type(event) for event in ledger.events()]
     assert kinds == [Opened, Granted, Granted, Charged, Released]
 
 
 def test_a_ledger_that_cannot_store_the_charge_stops_everything():
     ledger = WatchfulLedger(fail_on=Charged)
-    kernel = curator(ledger=ledger)
+    kernel = curator(data=ledger.data, ledger=ledger)
     with pytest.raises(OSError, match="disk full"):
-        kernel.measure(ledger.block, "0.1", "ann")
-    assert not ledger.block.was_read
+        kernel.measure(HISTOGRAM, "0.1", "ann")
+    assert not ledger.data.was_read
     assert kernel.spent("ann") == Fraction(1, 10), "nobody knows whether it reached the disk: no refund"
 
 
 def test_a_ledger_that_cannot_store_the_release_lets_nothing_out_and_refunds_nothing():
     ledger = WatchfulLedger(fail_on=Released)
-    kernel = curator(ledger=ledger)
+    kernel = curator(data=ledger.data, ledger=ledger)
     with pytest.raises(OSError, match="disk full"):
-        kernel.measure(ledger.block, "0.1", "ann")
+        kernel.measure(HISTOGRAM, "0.1", "ann")
     assert kernel.spent("ann") == Fraction(1, 10)
 
 
 def test_what_the_ledger_is_certain_not_to_have_stored_is_not_charged():
     failure = LedgerUnavailable("There is no room.")
     ledger = WatchfulLedger(fail_on=Charged, failure=failure)
-    kernel = curator(ledger=ledger)
+    kernel = curator(data=ledger.data, ledger=ledger)
     with pytest.raises(LedgerUnavailable):
-        kernel.measure(ledger.block, "0.1", "ann")
-    assert not ledger.block.was_read
+        kernel.measure(HISTOGRAM, "0.1", "ann")
+    assert not ledger.data.was_read
     assert kernel.spent("ann") == 0
     failure.uncertain = True
     with pytest.raises(LedgerUnavailable):
-        kernel.measure(ledger.block, "0.1", "ann")
+        kernel.measure(HISTOGRAM, "0.1", "ann")
     assert kernel.spent("ann") == Fraction(1, 10), "it may have been stored after all"
 
 
-def test_several_orders_are_charged_in_one_breath_before_any_data_is_read():
+def reserve(kernel, block=TOTAL, cost="0.1", payer="ann") -> Reservation:
+    return kernel.reserve(Measure(block, Fraction(cost), payer))
+
+
+def test_several_reservations_are_charged_in_one_commit_before_any_data_is_read():
     ledger = WatchfulLedger()
-    kernel = curator(ledger=ledger)
-    orders = [kernel.order(ledger.block, "0.1", "ann"), kernel.order(TOTAL, "0.2", "bob")]
+    kernel = curator(data=ledger.data, ledger=ledger)
+    reserved = [reserve(kernel, HISTOGRAM), reserve(kernel, TOTAL, "0.2", "bob")]
     assert (kernel.spent("ann"), kernel.spent("bob")) == (Fraction(1, 10), Fraction(1, 5))
-    assert len(list(ledger.events())) == 3, "an order is not a charge"
-    first, second = kernel.fill(orders, before=[Done("cem")])
+    assert len(list(ledger.events())) == 3, "a reservation is not a charge"
+    first, second = kernel.charge(reserved, [Done("cem")])
+    kernel.store([first, second])
     assert ledger.read_before_charge == [False, False]
     kinds = [type(event) for event in ledger.events()]
     assert kinds[3:] == [Done, Charged, Charged, Released, Released]
     assert [first.charge, second.charge] == [4, 5]
-    assert [m.values.tolist() for m in kernel.history(Block.from_json)] == [
+    assert (kernel.spent("ann"), kernel.spent("bob")) == (Fraction(1, 10), Fraction(1, 5))
+    assert [m.values.tolist() for m in curator(ledger=ledger).history(Block.from_json)] == [
         first.values.tolist(),
         second.values.tolist(),
     ]
 
 
-def test_an_order_is_filled_once_or_given_up_once():
+def test_a_reservation_is_charged_once_or_released_once():
     kernel = curator()
-    filled, given_up = kernel.order(TOTAL, "0.1", "ann"), kernel.order(TOTAL, "0.1", "ann")
-    kernel.fill([filled])
-    kernel.cancel(given_up)
+    charged, released = reserve(kernel), reserve(kernel)
+    kernel.charge([charged])
+    kernel.release(released)
     assert kernel.spent("ann") == Fraction(1, 10)
-    for order in (filled, given_up):
-        with pytest.raises(PrivacyError, match="filled once"):
-            kernel.fill([order])
-        with pytest.raises(PrivacyError, match="filled once"):
-            kernel.cancel(order)
+    for used in (charged, released):
+        with pytest.raises(PrivacyError, match="used once"):
+            kernel.charge([used])
+        with pytest.raises(PrivacyError, match="used once"):
+            kernel.release(used)
 
 
-def test_what_was_set_aside_cannot_be_spent_by_another_order():
+def test_what_is_reserved_cannot_be_reserved_again():
     kernel = curator()
-    kernel.order(TOTAL, kernel.left("ann"), "ann")
+    reserve(kernel, TOTAL, kernel.left("ann"))
     with pytest.raises(OverBudget):
-        kernel.order(TOTAL, "0.01", "ann")
+        reserve(kernel, TOTAL, "0.01")
 
 
-def test_a_report_may_add_events_and_must_keep_what_was_released():
+def test_events_may_be_stored_beside_what_was_released_which_must_be_kept():
     ledger = MemoryLedger()
     kernel = curator(ledger=ledger)
-
-    def with_answers(found):
-        return [Done("ann"), found[0].released, Done("bob")]
-
-    kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=with_answers)
+    [found] = kernel.charge([reserve(kernel)])
+    for lossy in ([], [Done("ann")], [Released(found.charge, (7,))], [found.released] * 2):
+        with pytest.raises(PrivacyError, match="stored as it was released"):
+            kernel.store([found], lossy)
+    kernel.store([found], [Done("ann"), found.released, Done("bob")])
     assert [type(event) for event in list(ledger.events())[-3:]] == [Done, Released, Done]
-    for lossy in (lambda found: [], lambda found: [Released(found[0].charge, (7,))]):
-        with pytest.raises(PrivacyError, match="stored as it is"):
-            kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=lossy)
-    assert kernel.spent("ann") == Fraction(3, 10), "charged is charged"
+    with pytest.raises(PrivacyError, match="Only the kernel"):
+        kernel.record([Granted("eve", Fraction(1))])
+
+
+def test_an_observer_sees_every_event_once_in_order_as_it_is_read_and_as_it_is_stored():
+    ledger, seen, again = MemoryLedger(), [], []
+    kernel = curator(ledger=ledger, observer=lambda *each: seen.append(each))
+    kernel.measure(TOTAL, "0.1", "ann")
+    kernel.record([Done("ann")])
+    assert seen == list(enumerate(ledger.events()))
+    curator(ledger=ledger, observer=lambda *each: again.append(each))
+    assert again == seen
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ann", "bob"]), st.integers(1, 9)), max_size=30))
@@ -329,14 +348,14 @@ def test_a_ledger_opens_only_for_the_dataset_it_began_with():
     ledger = MemoryLedger()
     curator(ledger=ledger)
     for options, told in (
-        ({"total": "2"}, "begun with epsilon = 1, and this is epsilon = 2."),
-        ({"neighbours": "replace-one"}, "begun with neighbours = add-remove, and this is"),
-        ({"shares": {"ann": "1/3", "bob": "1/2"}}, "gives ann another share"),
+        ({"total": "2"}, "begun with epsilon = 1; it cannot be opened with epsilon = 2."),
+        ({"neighbours": "replace-one"}, "begun with neighbours = add-remove; it cannot"),
+        ({"shares": {"ann": "1/3", "bob": "1/2"}}, "granted ann a share of 1/2, not 1/3"),
     ):
         with pytest.raises(PrivacyError, match=told):
             curator(ledger=ledger, **options)
     other = DataVector(Domain([Integer("age", 0, 99)]), np.zeros(100, dtype=np.int64))
-    with pytest.raises(PrivacyError, match="begun with other columns, or with other values of theirs"):
+    with pytest.raises(PrivacyError, match="begun with other attributes"):
         Curator(other, Budget.pure("1"), {"ann": "1/2"}, ledger=ledger)
 
 
@@ -458,13 +477,15 @@ def test_history_repeats_every_measurement_as_it_was_released():
         kernel.measure(TOTAL, "0.2", both),
         kernel.measure(ParallelBlock.of(HISTOGRAM), "0.1", "bob"),
     ]
-    again = list(curator(ledger=ledger).history(Block.from_json))
+    again = curator(ledger=ledger).history(Block.from_json)
     for old, new in zip(made, again, strict=True):
         assert new.block.to_json() == old.block.to_json()
         assert np.array_equal(new.values, old.values)
         assert np.array_equal(new.variances, old.variances)
         assert (new.cost, new.bill, new.charge) == (old.cost, old.bill, old.charge)
-    assert [m.charge for m in kernel.alone("bob").history(Block.from_json)] == [made[2].charge]
+    view = curator(ledger=ledger).alone("bob")
+    assert [m.charge for m in view.history(Block.from_json)] == [made[2].charge]
+    assert view.history(Block.from_json) == [], "handed over once"
 
 
 def test_a_view_shares_the_budget_and_shows_one_payer():
@@ -488,7 +509,7 @@ def test_a_view_of_somebody_who_left_pays_nothing():
 
 def test_shares_beyond_the_total_leave_the_ledger_untouched():
     ledger = MemoryLedger()
-    with pytest.raises(OverBudget, match="together are more"):
+    with pytest.raises(OverBudget, match="sum to more"):
         curator(ledger=ledger, shares={"ann": "0.7", "bob": "0.7"})
     assert list(ledger.events()) == []
     curator(ledger=ledger, shares={"ann": "0.7", "bob": "0.3"})
@@ -514,7 +535,7 @@ def test_a_ledger_that_spent_more_than_there_is_is_not_opened():
     ledger = MemoryLedger()
     curator(ledger=ledger)
     ledger.append(Charged({"ann": Fraction(3, 4)}, {}))
-    with pytest.raises(PrivacyError, match="more than there is"):
+    with pytest.raises(PrivacyError, match="more than its budget"):
         curator(ledger=ledger)
 
 
@@ -527,7 +548,7 @@ def test_a_bill_cannot_be_changed_afterwards():
 
 def test_a_query_too_heavy_for_64_bits_is_refused_before_the_charge():
     kernel = curator(2**22, 0, 0, 0)
-    with pytest.raises(SharewellError, match="within 2,147,483,648"):
+    with pytest.raises(SharewellError, match="not exceed 2,147,483,648"):
         kernel.measure(Block(LINE, [LinearQuery.all(LINE) * 2**41]), "0.1", "ann")
     assert kernel.spent("ann") == 0
     heaviest = Block(LINE, [LinearQuery.all(LINE) * 2**31])
@@ -557,45 +578,39 @@ def test_a_view_completes_only_what_is_its_own():
     assert len(again.alone("ann").complete(Block.from_json)) == 1
 
 
-def test_an_order_is_taken_only_by_the_curator_that_it_was_placed_with():
+def test_a_reservation_is_used_only_by_the_curator_that_made_it():
     ours, theirs = curator(), curator()
-    order = theirs.order(TOTAL, "0.1", "ann")
-    for use in (ours.cancel, lambda order: ours.fill([order])):
-        with pytest.raises(PrivacyError, match="placed with"):
-            use(order)
-    forged = Order(order.block, np.zeros(1), order.cost, {})
-    with pytest.raises(PrivacyError, match="placed with"):
-        theirs.fill([forged])
+    reserved = reserve(theirs)
+    for use in (ours.release, lambda each: ours.charge([each])):
+        with pytest.raises(PrivacyError, match="that made it"):
+            use(reserved)
+    forged = Reservation(reserved.block, reserved.rows, np.zeros(1), reserved.cost, {})
+    with pytest.raises(PrivacyError, match="that made it"):
+        theirs.charge([forged])
     with pytest.raises(ValueError, match="read-only"):
-        order.scales[:] = 0
+        reserved.scales[:] = 0
     assert ours.spent("ann") == 0
-    theirs.fill([order])
+    theirs.charge([reserved])
 
 
-def test_one_order_that_cannot_be_filled_leaves_the_others_open():
+def test_one_reservation_that_cannot_be_charged_leaves_the_others_open():
     kernel = curator()
-    good, used = kernel.order(TOTAL, "0.1", "ann"), kernel.order(TOTAL, "0.1", "ann")
-    kernel.fill([used])
+    good, used = reserve(kernel), reserve(kernel)
+    kernel.charge([used])
     with pytest.raises(PrivacyError):
-        kernel.fill([good, used])
+        kernel.charge([good, used])
     with pytest.raises(PrivacyError):
-        kernel.fill([good, good])
-    assert kernel.holds(good)
-    kernel.fill([good])
+        kernel.charge([good, good])
+    kernel.charge([good])
 
 
-def test_what_another_thread_is_measuring_is_not_completed_too():
+def test_what_is_being_measured_is_not_completed_too():
     """Between a charge and its release, only what was charged before the curator was opened is open."""
     ledger = MemoryLedger()
     kernel = curator(ledger=ledger)
-    seen = []
-
-    def meanwhile(found):
-        seen.append(kernel.complete(Block.from_json))
-        return [m.released for m in found]
-
-    kernel.fill([kernel.order(TOTAL, "0.1", "ann")], report=meanwhile)
-    assert seen == [[]]
+    found = kernel.charge([reserve(kernel)])
+    assert kernel.complete(Block.from_json) == []
+    kernel.store(found)
     assert [type(event) for event in ledger.events()].count(Released) == 1
 
 

@@ -2,13 +2,15 @@
 
 import math
 from fractions import Fraction
+from typing import ClassVar
 
 import pytest
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import Exhausted, PrivacyError
-from sharewell.lab.noise import NoNoise, SeededNoise
+from sharewell.privacy.ledger import MemoryLedger
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
+from sharewell_lab.noise import NoNoise, SeededNoise
 from tests.privacy.tables import LINE, curator
 
 ALL = LinearQuery.all(LINE)
@@ -81,8 +83,38 @@ def test_a_query_that_one_row_changes_by_more_than_was_paid_for_is_refused():
 
 def test_a_query_over_another_domain_is_refused():
     other = Domain([Integer("age", 0, 3, other="other")])
-    with pytest.raises(PrivacyError, match="another domain"):
+    with pytest.raises(PrivacyError, match="different domains"):
         sparse_vector(0).exceeds(LinearQuery.all(other), 0)
+
+
+class Spy(LinearQuery):
+    """A query of weight 1 that answers with its own code."""
+
+    seen: ClassVar[list[object]] = []
+
+    def dot(self, array):
+        self.seen.append(array)
+        return super().dot(array) * 1000
+
+
+def test_the_code_of_a_query_never_sees_the_counts():
+    ledger = MemoryLedger()
+    test = curator(ledger=ledger).sparse_vector(epsilon="0.1", threshold=3, positives=5, payer="ann")
+    events = len(list(ledger.events()))
+    with pytest.raises(PrivacyError, match="Cannot measure a Spy"):
+        test.exceeds(Spy.cell(LINE, 2), 0)
+    assert Spy.seen == []
+    assert test.positives_left == 5
+    assert len(list(ledger.events())) == events
+
+
+def test_what_a_query_remembers_about_itself_is_not_believed():
+    heavy = LinearQuery.product(LINE, {"age": [0, 1, 2, 3]})
+    heavy.__dict__["key"] = ALL.key  # as if it had computed it
+    test = sparse_vector(0)
+    assert not test.exceeds(ALL, 0)
+    with pytest.raises(PrivacyError, match="more than the 1 paid for"):
+        test.exceeds(heavy, 0)
 
 
 @pytest.mark.parametrize("guess", [math.nan, math.inf, -math.inf, 1e300])

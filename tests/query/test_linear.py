@@ -41,14 +41,13 @@ def test_and_or_not_are_those_of_the_masks(case):
     assert np.array_equal((p | q).to_vector(), x | y)
     assert np.array_equal((~p).to_vector(), 1 - x)
     assert (p & q).is_predicate
-    assert q.contains(p) == bool(np.all(x <= y))
+    assert (p & q == p) == bool(np.all(x <= y))
 
 
 @given(domain_and_vectors(2))
 def test_numbers_about_a_query_are_those_of_the_vector(case):
     domain, (x, y) = case
     p, q = queries(domain, [x, y])
-    assert p.inner(q) == x @ y
     assert p.l1_norm == np.abs(x).sum()
     assert p.max_abs == np.abs(x).max()
     assert p.spread == max(x.max(), 0) - min(x.min(), 0)
@@ -109,10 +108,9 @@ def test_a_domain_of_astronomical_size_is_never_written_out():
     low = LinearQuery.of(domain, a0=range(50), a19=range(10))
     high = LinearQuery.of(domain, a0=range(40, 100), a10=[3])
     assert domain.size == 100**20
-    assert low.inner(high) == 10 * 10 * 100**17
-    assert (low | high).l1_norm == low.l1_norm + high.l1_norm - low.inner(high)
-    assert (low | high).contains(low)
-    assert not low.contains(high)
+    assert (low & high).l1_norm == 10 * 10 * 100**17
+    assert (low | high).l1_norm == low.l1_norm + high.l1_norm - (low & high).l1_norm
+    assert (low | high) & low == low
     assert ~~(low | high) == low | high
     with pytest.raises(QueryError, match="cells"):
         low.dot(np.zeros(3))
@@ -143,15 +141,15 @@ def test_a_weight_that_is_not_a_finite_number_is_refused(bad):
 
 def test_weights_of_the_wrong_length_or_size_are_refused():
     domain = Domain([Integer("age", 0, 1)])
-    with pytest.raises(QueryError, match="2 cells"):
+    with pytest.raises(QueryError, match="Expected 2 weights"):
         LinearQuery.product(domain, {"age": [1, 2, 3]})
-    with pytest.raises(QueryError, match="digits"):
+    with pytest.raises(QueryError, match="precision"):
         LinearQuery.product(domain, {"age": [0.1234567890123, 1.0]})
-    with pytest.raises(QueryError, match="within"):
+    with pytest.raises(QueryError, match="not exceed"):
         LinearQuery.product(domain, {"age": [2**40, 1]})
-    with pytest.raises(QueryError, match="no such cell"):
+    with pytest.raises(QueryError, match="out of range"):
         LinearQuery.of(domain, age=[2])
-    with pytest.raises(QueryError, match="no cell 2"):
+    with pytest.raises(QueryError, match="Cell 2 is out of range"):
         LinearQuery.cell(domain, 2)
 
 
@@ -172,8 +170,8 @@ def test_a_query_that_ties_too_many_cells_together_is_refused(monkeypatch):
             query = query | LinearQuery.of(domain, a=[i], b=[i, (7 * i) % 100], c=[(3 * i) % 100])
         return query
 
-    with pytest.raises(QueryTooComplex, match="too many attributes"):
-        diagonals()
+    with pytest.raises(QueryTooComplex, match="too complex"):
+        ~diagonals()
 
 
 def test_a_repr_says_what_is_counted():
@@ -203,6 +201,8 @@ def test_a_query_keeps_nothing_of_the_array_it_was_made_from():
         {"scale": "1", "nodes": [[[[[1, 4]], 0], [[[999, 4]], 0]]]},
         {"scale": "1", "nodes": [[[[[1, 5]], 0]]]},
         {"scale": "1", "nodes": [[[[[1, 4]], 0]], [[[[1, 4]], 1]]]},
+        {"scale": "1", "nodes": [[[[[1, 6], [0, -2]], 0]]]},
+        {"scale": "1", "nodes": [[[[[0, 4], [1, 0]], 0]]]},
     ],
 )
 def test_a_stored_query_that_contradicts_itself_is_refused(stored):

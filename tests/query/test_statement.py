@@ -8,6 +8,7 @@ import pytest
 from sharewell import Category, Domain, Integer
 from sharewell.errors import QueryError
 from sharewell.query.sql import compile_sql
+from sharewell.query.statement import Aggregate, Average
 
 DOMAIN = Domain([Integer("age", 0, 3), Category("sex", ["M", "F"], nullable=True)])
 
@@ -40,9 +41,9 @@ def test_queries_are_aggregate_by_aggregate():
     grouped = statement("SELECT COUNT(*), sex, AVG(age), SUM(age) FROM people GROUP BY sex")
     assert grouped.queries == tuple(query for block in grouped.blocks for query in block)
     assert [len(block) for block in grouped.blocks] == [3, 3]
-    assert [output.source.blocks for output in grouped.outputs] == [(0,), (), (1, 0), (1,)]
-    assert grouped.positions(grouped.outputs[2], 1) == (4, 1)
-    assert grouped.positions(grouped.outputs[1], 1) == ()
+    sources = [output.source for output in grouped.outputs]
+    assert sources[0] == Aggregate(0)
+    assert sources[2:] == [Average(total=1, count=0), Aggregate(1)]
 
 
 def test_a_mean_without_a_positive_count_is_none():
@@ -113,5 +114,5 @@ def test_columns_of_one_attribute_are_shown_only_where_they_meet():
 
 
 def test_the_wrong_number_of_answers_is_refused():
-    with pytest.raises(QueryError, match="has 4 queries, and got 3 numbers"):
+    with pytest.raises(QueryError, match="Expected 4 answers, got 3"):
         statement("SELECT COUNT(*) FROM people GROUP BY age").rows([1, 2, 3])

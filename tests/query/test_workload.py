@@ -72,17 +72,6 @@ def test_a_data_cube_holds_every_marginal_once():
     assert len(set(workload.data_cube(PLANE))) == 6 * 3 * 3
 
 
-def test_the_race_workloads_have_the_sizes_of_the_paper():
-    races = Domain([Integer("race", 0, 63)])
-    race1, race2, race3 = (f(races) for f in (workload.race1, workload.race2, workload.race3))
-    assert (len(race1), len(race2), len(race3)) == (7, 70, 1)
-    assert dense(race1).sum(axis=1).tolist() == [1] * 6 + [58]
-    assert dense(race1).sum(axis=0).tolist() == [1] * 64
-    assert dense(race2).sum(axis=1).tolist() == [1] * 63 + [6, 15, 20, 15, 6, 1] + [57]
-    assert race3[0] == race1[0]
-    assert workload.race3(races, race=5)[0] == race1[5]
-
-
 def test_a_restricted_workload_has_no_empty_and_no_equal_queries():
     middle = LinearQuery.of(LINE, age=range(4, 8))
     assert dense(workload.identity(LINE).where(middle)).sum(axis=1).tolist() == [1] * 4
@@ -113,11 +102,7 @@ def test_random_ranges_are_uniform_over_intervals():
 def test_impossible_workloads_are_refused_with_what_to_do():
     with pytest.raises(QueryError, match="age, sex, moved"):
         workload.prefixes(PLANE)
-    with pytest.raises(QueryError, match="64 cells"):
-        workload.race1(LINE)
     with pytest.raises(QueryError, match="4-way"):
         workload.marginals(PLANE, 4)
     with pytest.raises(QueryError, match="at least 2"):
         workload.hierarchy(LINE, branching=1)
-    with pytest.raises(QueryError, match="0 to 5"):
-        workload.race3(Domain([Integer("race", 0, 63)]), race=6)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 
 def comes_true(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so, for half a minute at the most."""
+    """Wait until something is so, for two minutes at the most."""
     pause = threading.Event()
-    for _ in range(3000):
+    for _ in range(12_000):
         if is_so():
             return
         pause.wait(0.01)

@@ -12,15 +12,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sharewell import Block, Domain, LinearQuery
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.strategy import Strategy
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget
-from sharewell.sharing import stream as entries_of
-from sharewell.sharing.collective import Collective, Rehearsal
-from sharewell.sharing.expected import expected_errors
-from sharewell.sharing.stream import Entry
-from tests.mechanism.evidence import SEEDS, line_of, shapes
-from tests.mechanism.oracle import Ask, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
+from sharewell.sharing import collective as entries_of
+from sharewell.sharing.collective import Collective, DryRun, Entry, expected_errors
+from tests.mechanisms.measurements import SEEDS, line_of, shapes
+from tests.mechanisms.oracle import Ask, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
 
 ANALYSTS = ("ann", "bob", "cem", "dee")
 
@@ -131,12 +129,12 @@ class Played:
 
 def play(stream: Stream, present: Collection[str], answers="estimate") -> Played:
     """Rehearse a stream with some of the analysts only."""
-    rehearsal = Rehearsal(stream.collective(answers), present)
-    mechanism = rehearsal.mechanism
+    dry_run = DryRun(stream.collective(answers), present)
+    mechanism = dry_run.mechanism
     assert isinstance(mechanism, CacheReconstruct)
     errors: dict[int, list[float]] = {}
     for at, entry in stream.entries.items():
-        found = rehearsal.play(entry)
+        found = dry_run.play(entry)
         if found is not None:
             # An empty row of a block is 0 for certain, and no business of the theorem's.
             errors[at] = [error for error in found if error]

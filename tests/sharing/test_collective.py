@@ -11,16 +11,22 @@ import pytest
 
 from sharewell import Block, Budget, DataVector, Domain, Integer, LinearQuery
 from sharewell.errors import OverBudget, SharewellError, SharingError
-from sharewell.lab.noise import SeededNoise
-from sharewell.mechanism import seed
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.independent import Independent
-from sharewell.mechanism.laplace import Laplace
-from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.independent import Independent
+from sharewell.mechanisms.laplace import Laplace
+from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.query import workload
-from sharewell.sharing.collective import Collective, Rehearsal
-from sharewell.sharing.expected import expected_errors
-from sharewell.sharing.stream import Ask, Join, Leave, read_stream
+from sharewell.sharing.collective import (
+    Ask,
+    Collective,
+    DryRun,
+    Join,
+    Leave,
+    expected_errors,
+    read_stream,
+)
+from sharewell_lab.noise import SeededNoise
 
 LINE = Domain([Integer("age", 0, 15)])
 MINORS = LinearQuery.of(LINE, age=range(5))
@@ -32,7 +38,7 @@ HALVES = Block(LINE, [LinearQuery.of(LINE, age=range(8)), LinearQuery.of(LINE, a
 
 @pytest.mark.parametrize("make", [SCR, partial(Laplace, query_budget="1/10")])
 @pytest.mark.parametrize("budget", [Budget.pure("1"), Budget.zcdp("1", "1e-6")])
-def test_a_rehearsal_tells_the_errors_of_the_real_table_with_any_noise(make, budget):
+def test_a_dry_run_tells_the_errors_of_the_real_table_with_any_noise(make, budget):
     shares = {name: share * budget.total for name, share in SHARES.items()}
     make = partial(make, query_budget=budget.total / 10)
     collective = Collective(LINE, budget, shares, make)
@@ -40,7 +46,7 @@ def test_a_rehearsal_tells_the_errors_of_the_real_table_with_any_noise(make, bud
     real = collective.open(DataVector(LINE, np.arange(16)), noise=SeededNoise(3))
     told = list(collective.errors(asked))
     for (analyst, question), errors in zip(asked, told, strict=True):
-        found: Any = real.answer(question, analyst)
+        found: Any = real.ask(question, analyst)
         answers = (found,) if isinstance(question, LinearQuery) else found
         assert errors == tuple(answer.standard_error for answer in answers)
 
@@ -54,18 +60,18 @@ def test_refused_questions_are_infinitely_far_off():
     assert found[3] == (math.inf, math.inf)
 
 
-def test_a_rehearsal_leaves_absent_analysts_out():
+def test_a_dry_run_leaves_absent_analysts_out():
     collective = Collective(LINE, Budget.pure("1"), SHARES, SCR)
-    assert Rehearsal(collective, {"bob"}).mechanism.analysts == ("bob",)
-    assert Rehearsal(collective, missing={"bob"}).mechanism.analysts == ("ann",)
-    assert Rehearsal(collective, {"bob"}).play(Ask("ann", MINORS)) is None
+    assert DryRun(collective, {"bob"}).mechanism.analysts == ("bob",)
+    assert DryRun(collective, absent={"bob"}).mechanism.analysts == ("ann",)
+    assert DryRun(collective, {"bob"}).play(Ask("ann", MINORS)) is None
 
 
-def test_errors_that_depend_on_the_data_cannot_be_rehearsed():
+def test_errors_that_depend_on_the_data_have_no_dry_run():
     make = partial(PrivateMultiplicativeWeights, threshold=50, updates=4, population=100)
     for wrapped in (make, partial(Independent, make=make)):
         collective = Collective(LINE, Budget.pure("1"), SHARES, wrapped)
-        with pytest.raises(SharingError, match="depends on the data"):
+        with pytest.raises(SharingError, match="depend on the data"):
             list(collective.errors([Ask("ann", MINORS)] * 3))
 
 
@@ -115,10 +121,10 @@ def test_expected_errors_for_every_way_to_set_it_up_differ():
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"privacy": "renyi"}, "no currency"),
-        ({"present": {"zoe"}}, "Nobody called 'zoe'"),
-        ({"present": "ann"}, "set of analysts"),
-        ({"answers": "raw"}, "cannot be 'raw'"),
+        ({"privacy": "renyi"}, "Unknown currency"),
+        ({"present": {"zoe"}}, "Unknown analyst 'zoe'"),
+        ({"present": "ann"}, "set of names"),
+        ({"answers": "raw"}, "Invalid value 'raw'"),
         ({"query_budget": 0.1}, "exact number"),
         ({"query_budget": "0"}, "greater than 0"),
         ({"seed_fraction": "2"}, "at most 1"),
@@ -135,10 +141,10 @@ def test_a_setting_that_makes_no_sense_is_refused(change, problem):
         ([("ann",)], "Entry 0"),
         ([("ann", MINORS), ("ann", "SELECT 1")], "Entry 1"),
         ([("ann", MINORS, "cheap")], "Entry 0"),
-        ([("zoe", MINORS)], "Nobody called 'zoe'"),
+        ([("zoe", MINORS)], "Unknown analyst 'zoe'"),
         ([Leave("ann"), ("ann", MINORS)], "ann"),
         ([Join("ann", Fraction(1))], "already holds"),
-        ([("ann", LinearQuery.all(Domain([Integer("age", 0, 3)])))], "another domain"),
+        ([("ann", LinearQuery.all(Domain([Integer("age", 0, 3)])))], "different domains"),
     ],
 )
 def test_a_stream_that_cannot_happen_is_refused(stream, problem):
@@ -147,7 +153,7 @@ def test_a_stream_that_cannot_happen_is_refused(stream, problem):
 
 
 def test_nobody_at_all_is_refused_and_somebody_who_comes_later_is_not():
-    with pytest.raises(SharingError, match="Nobody holds a share"):
+    with pytest.raises(SharingError, match="No analyst has a share"):
         expected_errors(LINE, [], {}, **SETTINGS)
     late = [Join("ann", Fraction(1)), ("ann", MINORS)]
     found: list[Any] = expected_errors(LINE, late, {}, **SETTINGS)

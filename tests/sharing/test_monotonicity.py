@@ -15,8 +15,8 @@ import pytest
 from hypothesis import Phase, example, find, given, settings
 
 from sharewell.query import workload
-from tests.mechanism.evidence import line_of
-from tests.mechanism.oracle import Ask, Join, Leave
+from tests.mechanisms.measurements import line_of
+from tests.mechanisms.oracle import Ask, Join, Leave
 from tests.sharing.streams import Stream, play, streams_and_subsets
 
 SLACK = 1e-9
@@ -123,7 +123,7 @@ def test_it_holds_where_answers_are_reconstructed_from_rows_and_then_from_cells(
         asks.append(Ask(str(rng.choice(list(shares))), tuple(rows)))
     whole = stream("h2", 270, shares, asks, currency=currency, seed_fraction=Fraction(1, 2))
     played = play(whole, whole.analysts)
-    assert len(played.mechanism._known) > 270
+    assert len(played.mechanism._reconstruction) > 270
     for some in ({"ann"}, {"bob", "cem"}):
         assert worse(whole, some) == []
 
@@ -138,7 +138,7 @@ def test_nobody_has_less_left_and_no_row_is_lost_for_others_being_there(case):
     rows, fewer = (played.mechanism._cache for played in (with_all, with_some))
     assert rows.keys() >= fewer.keys()
     assert all(rows[key].variance <= row.variance for key, row in fewer.items())
-    assert len(with_all.mechanism._known) == len(rows), "no row is ever paid for twice"
+    assert len(with_all.mechanism._reconstruction) == len(rows), "no row is ever paid for twice"
 
 
 @given(streams_and_subsets())

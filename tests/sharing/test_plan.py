@@ -1,4 +1,4 @@
-"""Planning: what a rehearsal on an empty table says is what the real table will have."""
+"""Planning: what a dry run on an empty table says is what the real table will have."""
 
 import math
 from fractions import Fraction
@@ -9,26 +9,26 @@ import pytest
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer
 from sharewell.errors import SharingError
-from sharewell.lab.noise import SeededNoise
-from sharewell.mechanism import seed
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.query import workload
-from sharewell.sharing.expected import expected_errors
+from sharewell.sharing.collective import expected_errors
 from sharewell.sharing.plan import in_turns, plan
+from sharewell_lab.noise import SeededNoise
 
 LINE = Domain([Integer("age", 0, 15)])
 WORKLOADS = {"ann": workload.identity(LINE), "bob": workload.prefixes(LINE)}
 SHARES = {"ann": Fraction(1, 2), "bob": Fraction(1, 2)}
 
 
-def test_a_rehearsal_tells_the_errors_that_the_real_table_then_has():
+def test_a_dry_run_tells_the_errors_that_the_real_table_then_has():
     stream = list(in_turns(WORKLOADS))
     settings: Any = {"seed": seed.h2(LINE), "seed_fraction": "1/2", "query_budget": "1/20"}
     told = expected_errors(LINE, stream, SHARES, **settings)
     vector = DataVector(LINE, np.arange(16))
     curator = Curator(vector, Budget.pure("1"), SHARES, noise=SeededNoise(1))
     real = CacheReconstruct(curator, **settings)
-    answers: list[Any] = [real.answer(query, analyst) for analyst, query in stream]
+    answers: list[Any] = [real.ask(query, analyst) for analyst, query in stream]
     assert told == [answer.standard_error for answer in answers]
 
 

@@ -1,23 +1,29 @@
-"""The command line: one command per verb, no logic.
+"""The command line.
 
 ::
 
-    root            what all commands share: refusals in a sentence, exit codes, pipes and Ctrl-C
-    setting_up      init, check, plan, serve, token, verify
-    asking          ask, answer, quote, budget, questions, done, certificate, dataset
-    curating        ledger, analysts, pause, resume
-    research        demo, simulate, reproduce, theory
-        link        the options that say where the service is, and the line that they open
-        words       what is said in the words of a shell
-        shown_...   how what came over the wire is laid out; imported when there is something to show
+    app          the Typer application: error messages, exit codes, pipes and Ctrl-C
+    setup        init, check, plan, serve, verify, token, demo
+    lifecycle    begin, adopt, recover
+    analyst      ask, answer, quote, budget, questions, dataset, certificate, done
+    curator      ledger, analysts, pause, resume
+    research     commands of installed distributions such as sharewell-lab
+    connection   the options that select a service, and the session they open
+    options      other options that commands share, and shell completion of file names
+    render       tables and sentences for everything a service returns
+    render_*     the output of init, check, plan and verify
+    tokens       issuing, revoking and listing tokens
+    demo         the demonstration's server and script
 
-Nothing heavy is imported before a command runs, so that help and completion are quick.
+Commands import heavy modules in their bodies, so that `--help` and shell completion stay fast.
 """
 
-from sharewell.cli import asking, curating, research, setting_up
-from sharewell.cli.root import app, main
+from sharewell.cli import analyst, curator, lifecycle, research, setup
+from sharewell.cli.app import app, main
 
-for _group in (setting_up.commands, asking.commands, curating.commands, research.commands):
-    app.add_typer(_group)
+for _module in (setup, lifecycle, analyst, curator):
+    app.add_typer(_module.commands)
+for _commands in research.installed_commands():
+    app.add_typer(_commands)
 
 __all__ = ["app", "main"]

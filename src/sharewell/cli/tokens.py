@@ -1,107 +1,105 @@
-"""Tokens: who may hold one, as the dataset's file and its ledger say."""
+"""Tokens of a dataset, for the `token` command: issue, revoke and list them."""
 
 from __future__ import annotations
 
-import json
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
-import typer
-
 from sharewell import wire
-from sharewell.cli.shown import show, table, tell_token
-from sharewell.config import Config, read_config
-from sharewell.errors import RequestError
+from sharewell.cli.render import make_table, print_items, print_json, print_reply
+from sharewell.config import Config
+from sharewell.errors import RequestError, Suggestion
 from sharewell.privacy.ledger import Granted, Left
-from sharewell.service.access import Access, Holder, Role
 from sharewell.service.ledger import open_ledger
+from sharewell.service.ledger.private_files import create_private
+from sharewell.service.tokens import Principal, Role, TokenStore
 
 
-def access_of(path: str) -> Access:
-    """The tokens of a dataset, by its file; a server that runs sees what is changed here."""
-    return Access(read_config(path).service.access)
+def issue_token(config: Config, name: str, curator: bool, as_json: bool, out: str | None) -> None:
+    """Issue a token to an analyst or curator, and print it or write it to a file."""
+    role = _find_role(config, name, curator)
+    if out is None:
+        issued = TokenStore(config.service.access).issue(name, role)
+        print_reply(wire.Token(name=name, role=role, token=issued), as_json)
+        return
+    try:
+        # First the file: a token that cannot be written must not revoke the previous one.
+        with os.fdopen(create_private(Path(out)), "w", encoding="utf-8") as file:
+            file.write(TokenStore(config.service.access).issue(name, role) + "\n")
+    except OSError as error:
+        reason = (error.strerror or "unknown error").lower()
+        raise RequestError(f"Cannot write {out!r}: {reason}.", hint="Name a new file.") from None
+    print_reply(f"Wrote a token for {role} {name} to {out}. Any previous token is revoked.", as_json)
 
 
-def issue_token(path: str, name: str, curator: bool, as_json: bool) -> None:
-    """Make a new token for somebody of a dataset, and print it."""
-    config = read_config(path)
-    role = _role(config, name, curator)
-    token = Access(config.service.access).issue(name, role)
-    tell_token(wire.Token(name=name, role=role, token=token), as_json)
+def revoke_token(config: Config, name: str, curator: bool, as_json: bool) -> None:
+    """Revoke a token, whether or not the configuration still names its holder."""
+    store = TokenStore(config.service.access)
+    roles = [each.role for each in store.holders if each.name == name]
+    if curator:
+        roles = [role for role in roles if role == "curator"]
+    if not roles:
+        raise RequestError(f"{name!r} has no token.", hint="`sharewell token --list` lists tokens.")
+    for role in roles:
+        store.revoke(name, role)
+    print_reply(f"Revoked the token of {name}.", as_json)
 
 
-def revoke_token(path: str, name: str, curator: bool, as_json: bool) -> None:
-    """End somebody's token, also where the file names them no longer."""
-    access = access_of(path)
-    found = [each for each in access.holders if each.name == name]
-    found = [each for each in found if each.role == "curator"] if curator else found
-    if not found:
-        raise RequestError(
-            f"{name!r} holds no token.", hint="`sharewell token --list` shows who holds one."
-        )
-    for holder in found:
-        access.revoke(holder.name, holder.role)
-    if as_json:
-        typer.echo("{}")
-    else:
-        typer.echo(f"The token of {name} has ended.")
-
-
-def list_tokens(path: str, as_json: bool) -> None:
-    """Show everybody who may hold a token, and who does."""
-    config = read_config(path)
-    holders = Access(config.service.access).holders
-    named = [Holder(name, "analyst") for name in config.shares]
-    named += [Holder(name, "curator") for name in config.service.curators]
-    everybody = list(dict.fromkeys((*named, *holders)))
+def list_tokens(config: Config, as_json: bool) -> None:
+    """Print the names of the configuration and of the token store, and which have a token."""
+    holders = TokenStore(config.service.access).holders
+    named = [Principal(name, "analyst") for name in config.shares]
+    named += [Principal(name, "curator") for name in config.service.curators]
+    principals = list(dict.fromkeys((*named, *holders)))
     if as_json:
         plain = [
             {"name": each.name, "role": each.role, "token": each in holders, "in_file": each in named}
-            for each in everybody
+            for each in principals
         ]
-        typer.echo(json.dumps({"dataset": config.name, "holders": plain}, indent=2))
+        print_json({"dataset": config.name, "holders": plain})
         return
-    shown = table("name", "role", "token", title=f"Who may enter {config.name}")
-    for each in everybody:
-        held = "has one" if each in holders else "none yet"
+    table = make_table("name", "role", "token", title=f"Tokens for {config.name}")
+    for each in principals:
+        status = "issued" if each in holders else "none"
         if each not in named and each.role == "curator":
-            held = "does not open: the file names them no longer"
-        shown.add_row(each.name, each.role, held)
-    show(shown)
+            status = "invalid: not a curator in the configuration"
+        table.add_row(each.name, each.role, status)
+    print_items(table)
 
 
-def _role(config: Config, name: str, curator: bool) -> Role:
-    """What somebody is; refuses those who are nothing here."""
+def _find_role(config: Config, name: str, curator: bool) -> Role:
+    """Look up the role of a name in the configuration, then in the ledger."""
     curators = config.service.curators
     if name in curators:
         return "curator"
     if curator:
         raise RequestError(
-            f"{name!r} is no curator of {config.name}.",
-            hint=f"These are: {', '.join(curators)}. Add names to service.curators of {config.path}.",
+            f"{name!r} is not a curator of {config.name}.",
+            hint=f"The curators are {', '.join(curators)}; add others to service.curators in "
+            f"{config.path}.",
         )
-    if name in config.shares or name in (joined := _joined(config)):
+    if name in config.shares or name in (joined := _read_joined(config)):
         return "analyst"
     known = [*config.shares, *joined, *curators]
-    near = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, known, n=1)
     raise RequestError(
         f"{name!r} is neither an analyst nor a curator of {config.name}.",
-        hint=f"Did you mean {near[0]}?"
-        if near
-        else f"There are {', '.join(known)}. `sharewell analysts add` takes in somebody new.",
+        hint="" if close else f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`.",
+        suggestion=Suggestion(name, close[0]) if close else None,
     )
 
 
-def _joined(config: Config) -> dict[str, None]:
-    """Who has a share in the ledger, and has not left: those who came later are in no file."""
+def _read_joined(config: Config) -> dict[str, None]:
+    """Read the analysts who hold a share from the ledger, which also knows those who joined later."""
     service = config.service
-    found: dict[str, None] = {}
+    joined: dict[str, None] = {}
     if service.ledger_is_file and not Path(service.ledger).exists():
-        return found
+        return joined
     with open_ledger(service.ledger, name=config.name, read_only=True) as ledger:
         for event in ledger.events():
             if isinstance(event, Granted):
-                found[event.payer] = None
+                joined[event.payer] = None
             elif isinstance(event, Left):
-                found.pop(event.payer, None)
-    return found
+                joined.pop(event.payer, None)
+    return joined

@@ -1,41 +1,39 @@
-"""The analyst's client: the same session over a server, from an event loop, or in this process.
+"""The Python client: the same session over HTTP, from an event loop, or in this process.
 
 ::
 
-    connect, connect_async, open      the three ways to a session
-        Session, AsyncSession         what can be done: one short method each
-            Core                      what is said and heard, as talks without input or output
-                persist               tries again what may be tried again
-                Call                  one request, and how it is made over HTTP or at a desk
-            Http, AsyncHttp, AtDesk   what carries calls
-        Answer, AnswerTable, ...      what comes back
+    connect, connect_async, open, ...          open a session
+        Session, AsyncSession, ...             its methods, each one line
+            Api                                the protocol, as generators without input or output
+                retry                          repeats what may be repeated
+                ApiCall                        one request, over HTTP or to a DatasetService
+            HttpTransport, AsyncHttpTransport, LocalTransport
 
-A talk is a generator that yields the calls it wants to be made and the pauses it wants to be taken. The
-two kinds of session differ only in how they drive one.
+A generator of `Api` yields the calls to send and the pauses to take; sessions with and without an event
+loop differ only in how they drive it. Methods return the models of `sharewell.wire`.
 """
 
-from sharewell.client.answer import Answer, Estimate
-from sharewell.client.async_session import AsyncSession, AsyncTicket
-from sharewell.client.connecting import connect, connect_async, open
-from sharewell.client.session import Session, Ticket
-from sharewell.client.table import AnswerTable
-from sharewell.client.told import Analysts, Budget, Certificate, Dataset, Offer, Quote
+from sharewell.client.connection import (
+    begin,
+    connect,
+    connect_async,
+    connect_curator,
+    connect_curator_async,
+    open,
+    open_curator,
+)
+from sharewell.client.session import AsyncCuratorSession, AsyncSession, CuratorSession, Session
 
 __all__ = [
-    "Analysts",
-    "Answer",
-    "AnswerTable",
+    "AsyncCuratorSession",
     "AsyncSession",
-    "AsyncTicket",
-    "Budget",
-    "Certificate",
-    "Dataset",
-    "Estimate",
-    "Offer",
-    "Quote",
+    "CuratorSession",
     "Session",
-    "Ticket",
+    "begin",
     "connect",
     "connect_async",
+    "connect_curator",
+    "connect_curator_async",
     "open",
+    "open_curator",
 ]

@@ -1,44 +1,90 @@
-"""Sessions: what an analyst, or a curator, does with a service from Python."""
+"""Sessions of analysts and of curators, for threads and for event loops.
+
+The methods are the same in both kinds: each runs one operation of `Api`, here with calls that block,
+there with calls that are awaited.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Self, TypeVar
 
 from sharewell import wire
-from sharewell.client import call, told
-from sharewell.client.answer import Answer
-from sharewell.client.core import Core, settled
-from sharewell.client.handle import Handle
+from sharewell.client.api import Api
 from sharewell.client.progress import Progress
-from sharewell.client.retry import Nap, Talk
-from sharewell.client.table import AnswerTable
+from sharewell.client.retry import Sleep, Steps
+from sharewell.client.transport import AsyncHttpTransport, Transport
 
 T = TypeVar("T")
 
 
-class Transport(Protocol):
-    """What carries calls to a service."""
-
-    def send(self, call: call.Call[call.M]) -> call.M:
-        """Send a call, and read its reply."""
-
-    def close(self) -> None:
-        """Let go of whatever is held."""
-
-
-class Session:
-    """An open door to one dataset. Close it, or use it in a `with` statement; safe from many threads."""
+class _BaseSession:
+    """A connection to one dataset."""
 
     def __init__(
-        self, core: Core, transport: Transport, *, sleep: Callable[[float], None] = time.sleep
+        self, api: Api, transport: Transport, *, sleep: Callable[[float], None] = time.sleep
     ) -> None:
-        self._core = core
+        self._api = api
         self._transport = transport
         self._sleep = sleep
 
-    # What analysts do
+    def dataset(self) -> wire.DatasetInfo:
+        """Fetch the public description of the dataset: its columns, budget and guarantees."""
+        return self._run(self._api.dataset())
+
+    def certificate(self) -> wire.CertificateReport:
+        """Fetch the fairness certificate: an analyst's own, or for a curator that of all analysts."""
+        return self._run(self._api.certificate())
+
+    def open(self) -> Self:
+        """Connect now, and check the token; close the session where that fails."""
+        try:
+            self._run(self._api.connect())
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Close the session; the service keeps waiting questions."""
+        if not self._api.closed:
+            self._api.closed = True
+            self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._api.closed else ""
+        return f"<{type(self).__name__} {self._api.describe()}, {self._transport!r}{closed}>"
+
+    def _run(self, steps: Steps[T]) -> T:
+        """Perform the calls and pauses that the steps yield; return their result."""
+        response: Any = None
+        failure: BaseException | None = None
+        while True:
+            try:
+                step = steps.throw(failure) if failure else steps.send(response)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            response = failure = None
+            try:
+                if isinstance(step, Sleep):
+                    self._sleep(step.seconds)
+                else:
+                    response = self._transport.send(step)
+            except BaseException as error:  # the steps handle it, Ctrl-C included
+                failure = error
+
+
+class Session(_BaseSession):
+    """An analyst's session. Use it in a `with` statement, or close it; it is thread-safe."""
 
     def ask(
         self,
@@ -46,140 +92,231 @@ class Session:
         *,
         pay: bool = True,
         key: str | None = None,
-        wait: float | None = None,
+        timeout: float | None = None,
         progress: Progress = None,
-    ) -> Answer | AnswerTable:
-        """Ask, and wait for the answer: one number, or a table.
+    ) -> wire.Result:
+        """Ask a question and wait for its result.
 
-        With `pay=False` it is answered from what was bought before, for nothing. With the `key` of an
-        earlier question it is that question, and costs no more. After `wait` seconds in the queue
-        `StillWaiting` is raised; the question stays.
+        With `pay=False` the answer comes from earlier measurements and is free. With the `key` of an
+        earlier question it is that question, and costs nothing more. After `timeout` seconds in the
+        queue, raise `StillWaiting`; the service keeps the question.
         """
-        return self._run(self._core.ask(sql, pay, key, wait, progress))
+        return self._run(self._api.ask(sql, pay, key, timeout, progress))
 
-    def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> Ticket:
-        """Hand in a question without waiting for its answer."""
-        return Ticket(self, self._run(self._core.submit(sql, pay, key)))
+    def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> wire.Ticket:
+        """Submit a question without waiting for its result."""
+        return self._run(self._api.submit(sql, pay, key))
 
-    def ticket(self, number: int) -> Ticket:
-        """A question of an earlier time, by its number."""
-        return Ticket(self, self._run(self._core.look(number)))
+    def ticket(self, number: int) -> wire.Ticket:
+        """Fetch the current state of a question, by its number."""
+        return self._run(self._api.ticket(number))
 
-    def questions(self, *, after: int = -1, limit: int | None = None) -> list[Ticket]:
-        """One's own questions, oldest first: all, or so many after a number."""
-        return [Ticket(self, each) for each in self._run(self._core.questions(after, limit))]
+    def wait(
+        self,
+        ticket: wire.Ticket | int,
+        *,
+        timeout: float | None = None,
+        progress: Progress = None,
+    ) -> wire.Ticket:
+        """Wait until a question is answered or refused; raise `StillWaiting` after `timeout` seconds."""
+        return self._run(self._api.wait(ticket, timeout, progress))
 
-    def quote(self, sql: str) -> told.Quote:
-        """What a question would cost and how far off its answers may be; costs nothing."""
-        return self._run(self._core.quote(sql))
+    def questions(self, *, after: int = -1, limit: int | None = None) -> list[wire.Ticket]:
+        """Fetch the analyst's questions after a number, oldest first."""
+        return self._run(self._api.questions(after, limit))
 
-    @property
-    def budget(self) -> told.Budget:
-        """What one has left."""
-        return self._run(self._core.tell(call.budget(), told.Budget.read))
+    def quote(self, sql: str) -> wire.Quote:
+        """Fetch the cost and the expected standard error of a question, for free."""
+        return self._run(self._api.quote(sql))
 
-    @property
-    def dataset(self) -> told.Dataset:
-        """What is public about the dataset: its columns, its budget, its promises."""
-        return self._run(self._core.say(call.dataset()))
-
-    def certificate(self) -> told.Certificate:
-        """How one fares here, and how one would have fared alone."""
-        return self._run(self._core.say(call.certificate()))
+    def budget(self) -> wire.BudgetStatus:
+        """Fetch the analyst's share, and what is spent and left of it."""
+        return self._run(self._api.budget())
 
     def done(self) -> None:
-        """Say that there are no more questions for now, so that no rotation waits."""
-        self._run(self._core.say(call.done()))
+        """Tell the scheduler not to wait for more questions of this analyst for now."""
+        self._run(self._api.done())
 
-    # What curators do
 
-    def ledger(self, *, after: int = -1, limit: int | None = None) -> wire.Events:
-        """What has happened, oldest first: all, or so many events after a number."""
-        return self._run(self._core.ledger(after, limit))
+class CuratorSession(_BaseSession):
+    """A curator's session. Use it in a `with` statement, or close it; it is thread-safe."""
 
-    def analysts(self) -> told.Analysts:
-        """Everybody who may ask, how they stand, and what nobody holds yet."""
-        return self._run(self._core.tell(call.analysts(), told.Analysts.read))
+    def analysts(self) -> wire.AnalystList:
+        """Fetch all analysts with their budgets, and the unallocated budget."""
+        return self._run(self._api.analysts())
 
     def join(self, name: str, share: str) -> str:
-        """Take somebody in with a part of the whole budget, such as "1/10"; their token."""
-        return self._run(self._core.join(name, share))
+        """Add an analyst with a part of the whole budget, such as "1/10"; return their token."""
+        return self._run(self._api.join(name, share)).token
 
     def leave(self, name: str, *, donate: bool = False) -> None:
-        """Let somebody go; with `donate`, what they have left goes to the others."""
-        self._run(self._core.say(call.leave(name, donate)))
+        """Remove an analyst; with `donate`, spend their remaining budget for the other analysts."""
+        self._run(self._api.leave(name, donate))
 
-    def new_token(self, name: str) -> str:
-        """Another token for somebody; the former one ends."""
-        return self._run(self._core.new_token(name))
+    def token(self, name: str) -> str:
+        """Issue a new token for an analyst; the old token is revoked."""
+        return self._run(self._api.token(name)).token
 
     def pause(self) -> None:
-        """Take no questions until `resume`."""
-        self._run(self._core.say(call.pause()))
+        """Accept no questions until `resume`."""
+        self._run(self._api.pause())
 
     def resume(self) -> None:
-        """Take questions again."""
-        self._run(self._core.say(call.resume()))
+        """Accept questions again."""
+        self._run(self._api.resume())
 
-    def close(self) -> None:
-        """Close the session; questions that wait stay with the service."""
-        if not self._core.closed:
-            self._core.closed = True
-            self._transport.close()
+    def events(self, *, after: int = -1, limit: int | None = None) -> wire.EventPage:
+        """Fetch the ledger's events after a number, oldest first."""
+        return self._run(self._api.events(after, limit))
 
-    def __enter__(self) -> Session:
+
+# For event loops
+
+
+class _BaseAsyncSession:
+    """A connection to one dataset."""
+
+    def __init__(
+        self,
+        api: Api,
+        transport: AsyncHttpTransport,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._api = api
+        self._transport = transport
+        self._sleep = sleep
+
+    async def dataset(self) -> wire.DatasetInfo:
+        """Fetch the public description of the dataset: its columns, budget and guarantees."""
+        return await self._run(self._api.dataset())
+
+    async def certificate(self) -> wire.CertificateReport:
+        """Fetch the fairness certificate: an analyst's own, or for a curator that of all analysts."""
+        return await self._run(self._api.certificate())
+
+    async def open(self) -> Self:
+        """Connect now, and check the token; close the session where that fails."""
+        try:
+            await self._run(self._api.connect())
+        except BaseException:
+            await self.close()
+            raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    async def close(self) -> None:
+        """Close the session; the service keeps waiting questions."""
+        if not self._api.closed:
+            self._api.closed = True
+            await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def __repr__(self) -> str:
-        closed = ", closed" if self._core.closed else ""
-        return f"<Session of {self._core.name} on {self._core.opens}, {self._transport!r}{closed}>"
+        closed = ", closed" if self._api.closed else ""
+        return f"<{type(self).__name__} {self._api.describe()}, {self._transport!r}{closed}>"
 
-    def _run(self, talk: Talk[T]) -> T:
-        """Drive a talk to its end, one step at a time."""
-        reply: Any = None
+    async def _run(self, steps: Steps[T]) -> T:
+        """Perform the calls and pauses that the steps yield; return their result."""
+        response: Any = None
         failure: BaseException | None = None
         while True:
             try:
-                step = talk.throw(failure) if failure else talk.send(reply)
+                step = steps.throw(failure) if failure else steps.send(response)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            reply = failure = None
+            response = failure = None
             try:
-                reply = (
-                    self._sleep(step.seconds) if isinstance(step, Nap) else self._transport.send(step)
-                )
-            except BaseException as error:  # the talk decides what comes of it, also of Ctrl-C
+                if isinstance(step, Sleep):
+                    await self._sleep(step.seconds)
+                else:
+                    response = await self._transport.send(step)
+            except BaseException as error:  # the steps handle it, cancellation included
                 failure = error
 
 
-class Ticket(Handle):
-    """A question that was handed in. It stays with the service, whatever becomes of this object."""
+class AsyncSession(_BaseAsyncSession):
+    """An analyst's session. Use it in an `async with` statement."""
 
-    def __init__(self, session: Session, told: wire.Ticket) -> None:
-        super().__init__(told)
-        self._session = session
+    async def ask(
+        self,
+        sql: str,
+        *,
+        pay: bool = True,
+        key: str | None = None,
+        timeout: float | None = None,
+        progress: Progress = None,
+    ) -> wire.Result:
+        """Ask a question and wait for its result; see `Session.ask`."""
+        return await self._run(self._api.ask(sql, pay, key, timeout, progress))
 
-    @property
-    def state(self) -> str:
-        """How it is doing now: "waiting", "answered" or "refused"."""
-        return self._look().state
+    async def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> wire.Ticket:
+        """Submit a question without waiting for its result."""
+        return await self._run(self._api.submit(sql, pay, key))
 
-    @property
-    def position(self) -> int:
-        """How many of one's own questions come before it now."""
-        return self._look().position or 0
+    async def ticket(self, number: int) -> wire.Ticket:
+        """Fetch the current state of a question, by its number."""
+        return await self._run(self._api.ticket(number))
 
-    def result(self, *, wait: float | None = None, progress: Progress = None) -> Answer | AnswerTable:
-        """Wait for the answer, for some seconds or as long as it takes; raises a refusal."""
-        session = self._session
-        self._told = session._run(session._core.wait_for(self._told, wait, progress))
-        return settled(self._told)
+    async def wait(
+        self,
+        ticket: wire.Ticket | int,
+        *,
+        timeout: float | None = None,
+        progress: Progress = None,
+    ) -> wire.Ticket:
+        """Wait until a question is answered or refused; raise `StillWaiting` after `timeout` seconds."""
+        return await self._run(self._api.wait(ticket, timeout, progress))
 
-    def _look(self) -> wire.Ticket:
-        if not self._ended:
-            self._told = self._session._run(self._session._core.look(self.number))
-        return self._told
+    async def questions(self, *, after: int = -1, limit: int | None = None) -> list[wire.Ticket]:
+        """Fetch the analyst's questions after a number, oldest first."""
+        return await self._run(self._api.questions(after, limit))
+
+    async def quote(self, sql: str) -> wire.Quote:
+        """Fetch the cost and the expected standard error of a question, for free."""
+        return await self._run(self._api.quote(sql))
+
+    async def budget(self) -> wire.BudgetStatus:
+        """Fetch the analyst's share, and what is spent and left of it."""
+        return await self._run(self._api.budget())
+
+    async def done(self) -> None:
+        """Tell the scheduler not to wait for more questions of this analyst for now."""
+        await self._run(self._api.done())
+
+
+class AsyncCuratorSession(_BaseAsyncSession):
+    """A curator's session. Use it in an `async with` statement."""
+
+    async def analysts(self) -> wire.AnalystList:
+        """Fetch all analysts with their budgets, and the unallocated budget."""
+        return await self._run(self._api.analysts())
+
+    async def join(self, name: str, share: str) -> str:
+        """Add an analyst with a part of the whole budget, such as "1/10"; return their token."""
+        return (await self._run(self._api.join(name, share))).token
+
+    async def leave(self, name: str, *, donate: bool = False) -> None:
+        """Remove an analyst; with `donate`, spend their remaining budget for the other analysts."""
+        await self._run(self._api.leave(name, donate))
+
+    async def token(self, name: str) -> str:
+        """Issue a new token for an analyst; the old token is revoked."""
+        return (await self._run(self._api.token(name))).token
+
+    async def pause(self) -> None:
+        """Accept no questions until `resume`."""
+        await self._run(self._api.pause())
+
+    async def resume(self) -> None:
+        """Accept questions again."""
+        await self._run(self._api.resume())
+
+    async def events(self, *, after: int = -1, limit: int | None = None) -> wire.EventPage:
+        """Fetch the ledger's events after a number, oldest first."""
+        return await self._run(self._api.events(after, limit))

@@ -1,88 +1,250 @@
-"""What `sharewell check` does: say what every setting of a file will do, and what is wrong with it."""
+"""Checks of a configuration: what follows from it, and what is wrong with it, before anything is spent.
+
+Privacy: reads the names and types of the source's columns, and no row; spends nothing.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
 
-from rich.console import Console
+from sharewell.config.config import Config
+from sharewell.config.forecast import (
+    AnalystBudget,
+    ErrorForecast,
+    ErrorSummary,
+    analyst_budgets,
+    dry_run,
+    forecast_errors,
+)
+from sharewell.config.template import review_lines
+from sharewell.engine.sources import open_source
+from sharewell.engine.vectorize import cell_counts
+from sharewell.errors import ConfigError, DomainTooLarge, SharewellError
+from sharewell.sharing.certificate import Promise, promises
 
-from sharewell.config.check_tables import print_tables
-from sharewell.config.checked import Checked, Look, check
-from sharewell.config.forecast import Expected
-from sharewell.config.reader import read_config
-
-
-def show_check(path: str, as_json: bool, *also: Look) -> bool:
-    """Say what a configuration file will do, and whether it can be served; `also` look for more.
-
-    Privacy: reads the names and types of the columns, and no row; spends nothing.
-    """
-    checked = check(read_config(path), *also)
-    if as_json:
-        sys.stdout.write(json.dumps(_plain(checked), indent=2, ensure_ascii=False) + "\n")
-    else:
-        print_tables(checked, Console())
-    return checked.ok
-
-
-def _plain(checked: Checked) -> dict[str, Any]:
-    """All of it as plain data: amounts are exact texts, what is infinite or not known is null."""
-    config, settings = checked.config, checked.settings
-    service = asdict(config.service) | {"access": str(config.service.access)}
-    return {
-        "ok": checked.ok,
-        "dataset": config.name,
-        "cells": config.domain.size,
-        "columns": {each.name: each.size for each in config.domain.attributes},
-        "budget": {
-            "currency": config.budget.currency,
-            "total": str(config.budget.total),
-            "epsilon": str(config.budget.epsilon),
-            "delta": str(config.budget.delta),
-        },
-        "error_threshold": config.error_threshold,
-        "mechanism": settings.name,
-        "query_budget": None if settings.price is None else str(settings.price),
-        "errors_are_public": settings.errors_are_public,
-        "analysts": [
-            {
-                "analyst": each.analyst,
-                "part": str(each.part),
-                "share": str(each.share),
-                "seed": str(each.seed),
-                "paid_questions": each.questions,
-            }
-            for each in checked.means
-        ],
-        "expected_errors": [
-            {
-                "question": look.asked,
-                "analysts": list(look.analysts),
-                "free": _plain_error(look.free),
-                "paid": _plain_error(look.paid),
-            }
-            for look in checked.outlooks
-        ],
-        "scheduler": config.scheduler_name,
-        "promises": [
-            {
-                "desideratum": each.desideratum,
-                "status": each.status,
-                "assumptions": list(each.assumptions),
-                "page": each.page,
-            }
-            for each in checked.promises
-        ],
-        "service": service,
-        "findings": [asdict(finding) for finding in checked.findings],
-    }
+#: A larger epsilon is worth a warning.
+LARGE_EPSILON = 10
+#: Paying helps little where it leaves more than this fraction of the error.
+LITTLE_GAIN = 0.95
+#: With more cells, the first start takes noticeably long.
+MANY_CELLS = 1_000_000
+#: How many line numbers are listed.
+MAX_LISTED = 10
 
 
-def _plain_error(error: Expected | None) -> dict[str, float] | None:
+@dataclass(frozen=True)
+class Diagnostic:
+    """One remark; only an error keeps the dataset from being served."""
+
+    level: Literal["error", "warning", "note"]
+    message: str
+    hint: str = ""
+
+    @classmethod
+    def from_error(cls, error: SharewellError) -> Diagnostic:
+        """An error that was raised, as a diagnostic."""
+        return cls("error", error.message, error.hint)
+
+
+#: One more check of a configuration.
+Check = Callable[[Config], Iterable[Diagnostic]]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """A configuration with all that follows from it."""
+
+    config: Config
+    budgets: tuple[AnalystBudget, ...]
+    forecasts: tuple[ErrorForecast, ...]
+    promises: tuple[Promise, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether the dataset can be served."""
+        return all(each.level != "error" for each in self.diagnostics)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON data: amounts are exact strings; infinite and unknown values are null."""
+        config = self.config
+        return {
+            "ok": self.ok,
+            "dataset": config.name,
+            "cells": config.domain.size,
+            "columns": {each.name: each.size for each in config.domain.attributes},
+            "budget": {
+                "currency": config.budget.currency,
+                "total": str(config.budget.total),
+                "epsilon": str(config.budget.epsilon),
+                "delta": str(config.budget.delta),
+            },
+            "error_threshold": config.error_threshold,
+            "mechanism": config.make.name,
+            "query_budget": None if config.make.price is None else str(config.make.price),
+            "errors_are_public": config.make.errors_are_public,
+            "analysts": [
+                {
+                    "analyst": each.analyst,
+                    "part": str(each.part),
+                    "share": str(each.share),
+                    "seed": str(each.seed),
+                    "paid_questions": each.questions,
+                }
+                for each in self.budgets
+            ],
+            "expected_errors": [
+                {
+                    "question": each.asked,
+                    "analysts": list(each.analysts),
+                    "free": _summary_json(each.free),
+                    "paid": _summary_json(each.paid),
+                }
+                for each in self.forecasts
+            ],
+            "scheduler": config.scheduler_name,
+            "promises": [
+                asdict(each) | {"assumptions": list(each.assumptions)} for each in self.promises
+            ],
+            "service": {
+                key: str(value) if isinstance(value, Path) else value
+                for key, value in (asdict(config.service) | {"witness": config.witness}).items()
+            },
+            "findings": [asdict(each) for each in self.diagnostics],
+        }
+
+
+def _summary_json(error: ErrorSummary | None) -> dict[str, float] | None:
     if error is None or not math.isfinite(error.typical):
         return None
     return {"standard_error": error.typical, "useful": error.within}
+
+
+def check_config(config: Config, *further: Check) -> CheckReport:
+    """Check a configuration; `further` checks run after those of the file and its source."""
+    checks = (_check_file, _check_budget, _check_scheduler, _check_source, _check_unit, *further)
+    found = [diagnostic for check in checks for diagnostic in check(config)]
+    budgets = analyst_budgets(config)
+    found += _check_means(config, budgets)
+    forecasts: tuple[ErrorForecast, ...] = ()
+    promised: tuple[Promise, ...] = ()
+    try:
+        config.domain.require_dense()
+        mechanism = dry_run(config)
+        promised = promises(mechanism, config.scheduler())
+        forecasts = forecast_errors(config, mechanism)
+        found += _check_forecasts(config, forecasts)
+    except ConfigError:
+        raise
+    except DomainTooLarge:
+        pass  # The check of the file has reported it.
+    except SharewellError as error:
+        found.append(Diagnostic.from_error(error))
+    return CheckReport(config, budgets, forecasts, promised, tuple(found))
+
+
+def _check_file(config: Config) -> Iterator[Diagnostic]:
+    if marked := review_lines(config.text):
+        lines = ", ".join(map(str, marked[:MAX_LISTED])) + (", ..." if len(marked) > MAX_LISTED else "")
+        yield Diagnostic(
+            "warning",
+            f"{len(marked):,} lines are marked REVIEW: they may contain values from private rows.",
+            f"Replace these by public values, and delete the marks (lines {lines}).",
+        )
+    try:
+        config.domain.require_dense()
+        if config.domain.size > MANY_CELLS:
+            yield Diagnostic(
+                "note",
+                f"Measuring {config.domain.size:,} cells slows the first start, and the ledger stores "
+                "them: four million took more than a minute and 100 MB.",
+                "Use coarser bins or fewer columns.",
+            )
+    except DomainTooLarge as error:
+        yield Diagnostic.from_error(error)
+    left = 1 - sum(config.shares.values()) / config.budget.total
+    if left > 0:
+        yield Diagnostic("note", f"{left} of the budget is left for analysts who join later.")
+
+
+def _check_budget(config: Config) -> Iterator[Diagnostic]:
+    epsilon = config.budget.epsilon
+    if epsilon > LARGE_EPSILON:
+        yield Diagnostic(
+            "warning",
+            f"An epsilon of {float(epsilon):g} protects little: an attacker who knows all other rows "
+            "can become almost certain of the last one.",
+            "Published statistics often use 1 to 5.",
+        )
+
+
+def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
+    if config.scheduler().strict:
+        yield Diagnostic(
+            "warning",
+            "An analyst who neither asks nor says `done` keeps all others waiting.",
+            "Set scheduler.idle_after, in seconds, unless all analysts know this.",
+        )
+
+
+def _check_source(config: Config) -> Iterator[Diagnostic]:
+    """Check the source's columns and their types; no row is read."""
+    unit = () if config.privacy_unit is None else (config.privacy_unit,)
+    try:
+        engine = open_source(config.source, (*config.domain.names, *unit), table=config.table)
+        with closing(engine):
+            # Building the statement validates the columns' types; it is never run.
+            cell_counts(config.domain, engine.columns, engine.relation, config.privacy_unit)
+    except SharewellError as error:
+        yield Diagnostic.from_error(error)
+
+
+def _check_unit(config: Config) -> Iterator[Diagnostic]:
+    if config.privacy_unit is None:
+        yield Diagnostic(
+            "note",
+            "Every row counts as another person.",
+            "If a person can have several rows, set dataset.privacy_unit: otherwise only single rows "
+            "are protected.",
+        )
+    else:
+        yield Diagnostic(
+            "note",
+            f"Answers count people, not rows: each {config.privacy_unit} once, in the first of its "
+            "cells. Groups that come first are overcounted.",
+            "For exact groups, reduce the table to one row per person first.",
+        )
+
+
+def _check_means(config: Config, budgets: Iterable[AnalystBudget]) -> Iterator[Diagnostic]:
+    for each in budgets:
+        if each.questions == 0 and config.make.price is not None:
+            yield Diagnostic(
+                "warning",
+                f"{each.analyst} cannot pay for a single question.",
+                "Lower mechanism.query_budget or mechanism.seed_fraction.",
+            )
+
+
+def _check_forecasts(config: Config, forecasts: Iterable[ErrorForecast]) -> Iterator[Diagnostic]:
+    pairs = [(each.free, each.paid) for each in forecasts]
+    best = [error.typical for pair in pairs for error in pair if error is not None]
+    if pairs and min(best, default=float("inf")) > config.error_threshold:
+        yield Diagnostic(
+            "warning",
+            "No answer is expected to have a standard error within budget.error_threshold, "
+            f"{config.error_threshold:,g} rows.",
+            "Raise the threshold or epsilon, describe fewer cells, or run `sharewell plan`.",
+        )
+    both = [(free.typical, paid.typical) for free, paid in pairs if free and paid]
+    if both and all(paid > LITTLE_GAIN * free for free, paid in both):
+        yield Diagnostic(
+            "warning",
+            "A paid answer is hardly more precise than the free one from the seed.",
+            "Raise mechanism.query_budget, or run `sharewell plan`.",
+        )

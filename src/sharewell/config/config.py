@@ -1,36 +1,217 @@
-"""What a configuration says, and what follows from it."""
+"""Configurations: the declared keys of a `sharewell.toml`, how they are read, and what they describe."""
 
 from __future__ import annotations
 
+import datetime as dt
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from sharewell.config.service import Service
+from sharewell.config.section import (
+    Section,
+    blame,
+    read_tables,
+    read_text,
+    validate_person,
+    validate_table,
+)
+from sharewell.config.service import Service, read_service
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import ConfigError, SqlError
-from sharewell.mechanism.base import Mechanism, Question
+from sharewell.mechanisms.base import Question
+from sharewell.mechanisms.declaration import PublicContext
+from sharewell.mechanisms.registry import MECHANISMS, MechanismFactory
+from sharewell.options import (
+    AMOUNT,
+    BOOLEAN,
+    REQUIRED,
+    STRING,
+    STRINGS,
+    Option,
+    ValueType,
+    choice,
+    integer,
+    read_amount,
+)
 from sharewell.privacy.budget import Budget
-from sharewell.privacy.curator import Curator
 from sharewell.query import workload
+from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
 from sharewell.query.block import Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.sql import compile_sql
+from sharewell.schedulers.registry import SCHEDULERS, Scheduler, make_scheduler
 from sharewell.sharing.collective import Collective
-from sharewell.sharing.scheduler import Scheduler, make_scheduler
+from sharewell.sharing.plan import asked_together
 
-#: Counts by two columns are expected where they have at most so many groups.
-MOST_GROUPS = 200
+#: Without given questions, counts by two columns are assumed where they have at most so many groups.
+MAX_ASSUMED_GROUPS = 200
+
+THRESHOLD = ValueType(
+    'a number of rows such as 250, or a percentage such as "0.1%"',
+    {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?(/[0-9]+)?\s*%?\s*$"},
+        ]
+    },
+    (str, int, Decimal),
+)
+
+DATASET_OPTIONS = (
+    Option("name", STRING, "people", "name of the table in SQL; fixed once there is a ledger"),
+    Option("source", STRING, REQUIRED, "file with the rows: .csv, .parquet or .duckdb"),
+    Option("table", STRING, None, "table of a .duckdb file", unset="the only one"),
+    Option(
+        "privacy_unit",
+        STRING,
+        None,
+        "column that identifies the person whose row it is",
+        unset="every row is another person",
+    ),
+    Option(
+        "population",
+        integer(1, 10**15),
+        None,
+        "approximate number of rows, which must be public",
+        unset="percentages cannot be used",
+    ),
+    Option("neighbours", choice(*get_args(Neighbours)), "add-remove", "what one person can change"),
+    Option(
+        "budgets_add_up",
+        BOOLEAN,
+        False,
+        "whether another dataset may have the same source: each spends a budget of its own",
+    ),
+)
+BUDGET_OPTIONS = (
+    Option("epsilon", AMOUNT, REQUIRED, "the whole privacy budget of the table"),
+    Option("delta", AMOUNT, None, "selects zCDP, with Gaussian noise", unset="pure epsilon"),
+    Option(
+        "error_threshold",
+        THRESHOLD,
+        REQUIRED,
+        "largest error of a useful answer: rows, or a percentage of the population",
+    ),
+)
+ANALYST_OPTIONS = (
+    Option("share", AMOUNT, REQUIRED, "fraction of the budget; all shares sum to at most 1"),
+    Option(
+        "expects",
+        STRINGS,
+        [],
+        "questions they are likely to ask, for `sharewell plan` and the seed `optimized`",
+    ),
+)
+MECHANISM_OPTIONS = (
+    Option("name", choice(*MECHANISMS), next(iter(MECHANISMS)), "how questions are answered"),
+    Option("independent", BOOLEAN, False, "whether every analyst is alone with their own share"),
+)
+SCHEDULER_OPTIONS = (
+    Option("name", choice(*SCHEDULERS), next(iter(SCHEDULERS)), "whose question is answered next"),
+)
+
+# The attribute classes validate these values, so that the library and a file have the same rules.
+_ANY = (str, int, Decimal, bool, list, dict, dt.date)
+_INTEGER = ValueType("a whole number", {"type": "integer"}, _ANY)
+_STARTS = ValueType(
+    "a table of lists by name",
+    {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": {"type": ["number", "string"]}},
+    },
+    _ANY,
+)
+_GROUPS = ValueType(
+    "a table of tables of lists",
+    {
+        "type": "object",
+        "additionalProperties": {"type": "object", "additionalProperties": STRINGS.schema},
+    },
+    _ANY,
+)
+# A TOML date; JSON has none, and editors pass it as a string.
+_DATE = ValueType(
+    "a date such as 2024-12-31", {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}"}, _ANY
+)
+_BINS = "named coarser groupings, which SQL can use like columns"
+
+ATTRIBUTE_OPTIONS = (
+    Option("nullable", BOOLEAN, False, "whether NULL has a cell of its own"),
+    Option(
+        "other",
+        ValueType("a string", {"type": "string"}, _ANY),
+        None,
+        "label of a cell for all other values",
+        unset="rows with other values are dropped",
+    ),
+)
+ATTRIBUTE_TYPES: Mapping[str, tuple[type[Attribute], tuple[Option, ...]]] = {
+    "integer": (
+        Integer,
+        (
+            Option("low", _INTEGER, REQUIRED, "smallest value"),
+            Option("high", _INTEGER, REQUIRED, "largest value"),
+            Option("bins", _STARTS, None, _BINS, unset="none"),
+        ),
+    ),
+    "binned": (
+        Binned,
+        (
+            Option(
+                "cuts",
+                ValueType("a list of numbers", {"type": "array", "items": {"type": "number"}}, _ANY),
+                REQUIRED,
+                "edges of the bins; a bin contains its lower edge",
+            ),
+            Option("bins", _STARTS, None, _BINS, unset="none"),
+        ),
+    ),
+    "category": (
+        Category,
+        (
+            Option(
+                "categories",
+                ValueType("a list of strings", STRINGS.schema, _ANY),
+                REQUIRED,
+                "the values, exactly as in the column",
+            ),
+            Option("bins", _GROUPS, None, _BINS, unset="none"),
+        ),
+    ),
+    "boolean": (Boolean, ()),
+    "date": (
+        Date,
+        (
+            Option("start", _DATE, REQUIRED, "first day"),
+            Option("end", _DATE, REQUIRED, "last day"),
+            Option(
+                "by",
+                ValueType(f"one of {', '.join(get_args(Unit))}", {"enum": list(get_args(Unit))}, _ANY),
+                None,
+                "period of a cell",
+                unset="day",
+            ),
+            Option("bins", _STARTS, None, _BINS, unset="none"),
+        ),
+    ),
+}
+
+ATTRIBUTE_TYPE = Option("type", choice(*ATTRIBUTE_TYPES), REQUIRED, "type of the column")
+
+TABLES = ("dataset", "attributes", "budget", "analysts", "mechanism", "scheduler", "service")
 
 
 @dataclass(frozen=True)
 class Analyst:
-    """Somebody who may ask: their part of the budget, and questions that they are likely to ask."""
+    """An analyst: their share, in the budget's currency, and questions they are likely to ask."""
 
     name: str
     share: Fraction
@@ -39,24 +220,26 @@ class Analyst:
 
 @dataclass(frozen=True)
 class Config:
-    """All that a `sharewell.toml` says."""
+    """The contents of a `sharewell.toml`."""
 
     path: Path
-    #: The file's own words.
+    #: The file as written.
     text: str
     name: str
     source: Path
     domain: Domain
     budget: Budget
-    #: How far off a useful answer may be, in rows.
+    #: The largest error of a useful answer, in rows.
     error_threshold: float
     analysts: tuple[Analyst, ...]
-    make: Callable[[Curator], Mechanism]
-    #: How it is served.
+    make: MechanismFactory
     service: Service
     table: str | None = None
     privacy_unit: str | None = None
+    population: int | None = None
     neighbours: Neighbours = "add-remove"
+    #: Whether another dataset of the server may have the same source.
+    budgets_add_up: bool = False
     scheduler_name: str = "none"
     scheduler_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -67,11 +250,34 @@ class Config:
 
     @property
     def collective(self) -> Collective:
-        """Who shares the budget, and how it answers."""
+        """The analysts with their shares, and the mechanism that answers them."""
         return Collective(self.domain, self.budget, self.shares, self.make, self.neighbours)
 
+    @property
+    def witness(self) -> Path:
+        """Where the witness of the ledger is: as configured, or in a place that follows from the source.
+
+        Neither `dataset.name` nor the places of configuration and ledger matter: a source has one
+        budget, whatever describes it.
+        """
+        return self.service.witness or self.default_witness
+
+    @property
+    def default_witness(self) -> Path:
+        """The place that follows from the source."""
+        source = self.source.resolve()
+        identity = f"{source}\0{self.table or ''}"
+        name = f"{source.stem}-{sha256(identity.encode()).hexdigest()[:16]}.json"
+        try:
+            state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        except RuntimeError:
+            raise ConfigError(
+                "The witness has no place: this user has no home directory.", hint="Set service.witness."
+            ) from None
+        return state / "sharewell" / name
+
     def scheduler(self) -> Scheduler[Any]:
-        """A new scheduler, as configured."""
+        """Make the configured scheduler."""
         return make_scheduler(self.scheduler_name, self.shares, **self.scheduler_options)
 
     def vector(self) -> DataVector:
@@ -79,20 +285,167 @@ class Config:
         return vectorize(self.source, self.domain, self.privacy_unit, table=self.table)
 
     def workloads(self) -> dict[str, Sequence[Question]]:
-        """What every analyst is expected to ask."""
+        """The questions that every analyst is expected to ask."""
         return expected_workloads(self.domain, self.name, self.analysts)
+
+
+def read_config(path: str | Path) -> Config:
+    """Read a file; paths in it are relative to its folder."""
+    path = Path(path)
+    return parse_config(read_text(path, "sharewell.toml"), path)
+
+
+def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
+    """Read the text of a file."""
+    top = Section(read_tables(text), "")
+    # Misspelled tables first: otherwise everything in them would be reported as missing.
+    sections = {name: top.section(name) for name in TABLES}
+    top.end()
+    dataset = sections["dataset"].read_all(DATASET_OPTIONS)
+    sections["dataset"].end()
+    name = validate_table(dataset["name"], "dataset.name")
+    domain = _read_domain(sections["attributes"])
+    budget, threshold = _read_budget(sections["budget"], dataset["population"])
+    analysts = _read_analysts(sections["analysts"], budget)
+    context = PublicContext(
+        domain,
+        budget,
+        dataset["population"],
+        lambda: asked_together(domain, expected_workloads(domain, name, analysts)),
+    )
+    scheduler_name, scheduler_options = _read_scheduler(sections["scheduler"])
+    config = Config(
+        path=path,
+        text=text,
+        **dataset | {"source": path.parent / dataset["source"]},
+        domain=domain,
+        budget=budget,
+        error_threshold=threshold,
+        analysts=analysts,
+        make=_read_mechanism(sections["mechanism"], context),
+        scheduler_name=scheduler_name,
+        scheduler_options=scheduler_options,
+        service=read_service(sections["service"], path, name, [each.name for each in analysts]),
+    )
+    blame("scheduler", config.scheduler)
+    return config
+
+
+def _read_domain(section: Section) -> Domain:
+    attributes = [_read_attribute(name, each) for name, each in section.sections()]
+    if not attributes:
+        raise ConfigError(
+            "No attributes are described.",
+            hint='Describe one: [attributes.age] with type = "integer", low = 0 and high = 85.',
+        )
+    return blame("attributes", lambda: Domain(attributes))
+
+
+def _read_attribute(name: str, section: Section) -> Attribute:
+    kind, options = ATTRIBUTE_TYPES[section.read(ATTRIBUTE_TYPE)]
+    # The class reports what is missing.
+    given = {
+        each.name: section.read(each)
+        for each in (*options, *ATTRIBUTE_OPTIONS)
+        if section.has(each.name)
+    }
+    section.end()
+    return blame(section.path, lambda: kind(name, **given))
+
+
+def _read_budget(section: Section, population: int | None) -> tuple[Budget, float]:
+    values = section.read_all(BUDGET_OPTIONS)
+    section.end()
+    epsilon, delta = values["epsilon"], values["delta"]
+    threshold = _read_threshold(values["error_threshold"], population)
+    if delta is None:
+        return Budget.pure(epsilon), threshold
+    return blame("budget", lambda: Budget.zcdp(epsilon, delta)), threshold
+
+
+def _read_threshold(value: Any, population: int | None) -> float:
+    """Convert rows, or a percentage of the population, to rows."""
+    key, text = "budget.error_threshold", str(value).strip()
+    if not text.endswith("%"):
+        try:
+            return float(read_amount(value, key))
+        except ConfigError as error:
+            raise ConfigError(error.message, hint=f"Write {THRESHOLD.words}.") from None
+    if population is None:
+        raise ConfigError(
+            f"{key} is a percentage, and dataset.population is not set.",
+            hint="Set dataset.population, or give a number of rows.",
+        )
+    return float(read_amount(text[:-1].strip(), key) * population / 100)
+
+
+def _read_analysts(section: Section, budget: Budget) -> tuple[Analyst, ...]:
+    found: list[Analyst] = []
+    known: dict[str, str] = {}
+    for name, own in section.sections():
+        validate_person(name, "analysts")
+        if (same := known.setdefault(name.casefold(), name)) != name:
+            raise ConfigError(
+                f"analysts: {same!r} and {name!r} differ only in case.", hint="Rename one of them."
+            )
+        values = own.read_all(ANALYST_OPTIONS)
+        own.end()
+        found.append(Analyst(name, values["share"] * budget.total, tuple(values["expects"])))
+    if not found:
+        raise ConfigError("No analysts are named.", hint='Name one: [analysts.ann] with share = "1/2".')
+    total = sum((analyst.share for analyst in found), Fraction(0)) / budget.total
+    if total > 1:
+        raise ConfigError(
+            f"The analysts' shares sum to {total}, which is more than 1.",
+            hint="Reduce them: a share is a fraction of the budget.",
+        )
+    return tuple(found)
+
+
+def _read_mechanism(section: Section, context: PublicContext) -> MechanismFactory:
+    values = section.read_all(MECHANISM_OPTIONS)
+    kind = MECHANISMS[values["name"]]
+    options = _read_options(section, values["name"], MECHANISMS)
+    return MechanismFactory(
+        kind, blame("mechanism", lambda: kind.arguments(options, context)), values["independent"]
+    )
+
+
+def _read_scheduler(section: Section) -> tuple[str, dict[str, Any]]:
+    name = section.read_all(SCHEDULER_OPTIONS)["name"]
+    options = _read_options(section, name, SCHEDULERS)
+    return name, {key: value for key, value in options.items() if value is not None}
+
+
+def _read_options(section: Section, name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a mechanism or scheduler declares; those of others are refused."""
+    values = section.read_all(kinds[name].options)
+    for key in section:
+        having = [
+            other for other, kind in kinds.items() if any(key == each.name for each in kind.options)
+        ]
+        if having and name not in having:
+            raise ConfigError(
+                f"{section.where(key)} is not an option of {name!r}.",
+                hint=f"Remove it, or set {section.where('name')} to {' or '.join(map(repr, having))}.",
+            )
+    section.end()
+    return values
 
 
 def expected_workloads(
     domain: Domain, table: str, analysts: Sequence[Analyst]
 ) -> dict[str, Sequence[Question]]:
-    """What analysts are expected to ask: as they say, or else counts by one and two columns."""
+    """What analysts are expected to ask: what the file says, or else counts by one and two columns."""
     return {analyst.name: list(_expected(domain, table, analyst)) for analyst in analysts}
 
 
 def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question]:
     if not analyst.expects:
-        yield from _usual(domain)
+        for count in (1, 2):
+            for names in combinations(domain.names, count):
+                if math.prod(domain[name].size for name in names) <= MAX_ASSUMED_GROUPS:
+                    yield ParallelBlock.of(workload.marginal(domain, names))
     for at, text in enumerate(analyst.expects):
         try:
             yield from compile_sql(text, domain, table=table).blocks
@@ -102,11 +455,3 @@ def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question
                 hint=error.hint,
                 where=error.where,
             ) from None
-
-
-def _usual(domain: Domain) -> Iterator[ParallelBlock]:
-    """Counts by every column, and by every two that have few groups."""
-    for count in (1, 2):
-        for names in combinations(domain.names, count):
-            if math.prod(domain[name].size for name in names) <= MOST_GROUPS:
-                yield ParallelBlock.of(workload.marginal(domain, names))

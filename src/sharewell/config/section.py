@@ -1,21 +1,98 @@
-"""Sections: one table of a configuration file, read key by key, with a complaint for every mistake."""
+"""TOML files as typed values: tables read key by key, and errors that name the key."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
-from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeVar
 
-from sharewell.errors import ConfigError, SharewellError
-from sharewell.privacy.budget import amount
+from sharewell.errors import ConfigError, Location, SharewellError, SqlError, Suggestion
+from sharewell.options import REQUIRED, Option, ValueType
+from sharewell.query.attribute import Boolean
+from sharewell.query.domain import Domain
+from sharewell.query.sql import compile_sql
 
 Made = TypeVar("Made")
 
+#: The maximum length of a name.
+MAX_NAME = 100
+
+# A name of dots alone would be another folder in a URL.
+_PERSON = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def read_text(path: Path, kind: str) -> str:
+    """The text of a file of some kind, such as `sharewell.toml`."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(
+            f"Cannot read {str(path)!r}: no such file.", hint=f"Give the path of a {kind}."
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"Cannot read {str(path)!r}: it is not UTF-8 text.") from None
+    except OSError as error:
+        raise ConfigError(f"Cannot read {str(path)!r}: {error.strerror}.") from None
+
+
+def read_tables(text: str) -> dict[str, Any]:
+    """The tables of a TOML file; numbers with a decimal point are exact."""
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(
+            r"^(?P<what>.*?) \(at line (?P<line>\d+), column (?P<column>\d+)\)$", str(error)
+        )
+        raise ConfigError(
+            f"Invalid TOML: {found['what'] if found else error}.",
+            where=Location(int(found["line"]), int(found["column"])) if found else None,
+            hint="Strings need quotes, and a table begins with its name in brackets.",
+        ) from None
+
+
+def validate_person(name: str, key: str = "") -> str:
+    """The name of an analyst or curator, if URLs and logs can hold it.
+
+    >>> validate_person("ann.lee", "analysts")
+    'ann.lee'
+    """
+    if len(name) <= MAX_NAME and _PERSON.fullmatch(name):
+        return name
+    shown = repr(name[:MAX_NAME])
+    raise ConfigError(
+        f"{key}: invalid name {shown}." if key else f"Invalid name {shown}.",
+        hint=f"Use at most {MAX_NAME} letters a to z, digits, '_', '-' and '.'; begin with a letter.",
+    )
+
+
+def validate_table(name: str, key: str) -> str:
+    """The name of a table, if URLs and unquoted SQL can hold it.
+
+    >>> validate_table("visits", "dataset.name")
+    'visits'
+    """
+    if len(name) > MAX_NAME or not _TABLE.fullmatch(name):
+        raise ConfigError(
+            f"{key} cannot be {name[:MAX_NAME]!r}: SQL cannot hold this name unquoted.",
+            hint=f"Use at most {MAX_NAME} letters a to z, digits and '_', and begin with a letter.",
+        )
+    try:
+        compile_sql(f"SELECT COUNT(*) FROM {name}", Domain([Boolean("counted")]), table=name)  # noqa: S608
+    except SqlError:
+        raise ConfigError(
+            f"{key} cannot be {name!r}: it is a keyword of SQL.",
+            hint=f"Choose another name, such as {name}_table.",
+        ) from None
+    return name
+
 
 def blame(key: str, make: Callable[[], Made]) -> Made:
-    """What `make` makes; where it complains, the complaint with the key that it is about."""
+    """Call `make`, and name the key in any error that it raises."""
     try:
         return make()
     except ConfigError:
@@ -25,93 +102,52 @@ def blame(key: str, make: Callable[[], Made]) -> Made:
 
 
 class Section:
-    """One table of the file, read key by key; whatever is left in the end is unknown."""
+    """One table of a file."""
 
     def __init__(self, values: Any, path: str) -> None:
         if not isinstance(values, dict):
             raise ConfigError(f"{path} must be a table.", hint=f"Begin it with [{path}].")
         self.path = path
         self._values = values
-        self._asked: set[str] = set()
+        self._known: set[str] = set()
 
     def where(self, key: str) -> str:
-        """A key's full name."""
+        """The full name of a key."""
         return f"{self.path}.{key}" if self.path else key
 
     def has(self, key: str) -> bool:
         """Whether a key is given."""
-        self._asked.add(key)
+        self._known.add(key)
         return key in self._values
 
-    def get(self, key: str, kinds: type | tuple[type, ...], kind: str, default: Any = ...) -> Any:
-        """The value of a key, which must be of these types."""
-        if not self.has(key):
-            if default is ...:
-                near = difflib.get_close_matches(key, self._values.keys() - self._asked, n=1)
-                meant = f" Did you mean it by {near[0]}?" if near else ""
-                raise ConfigError(f"{self.where(key)} is missing.{meant}", hint=f"It must be {kind}.")
-            return default
-        value = self._values[key]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            raise ConfigError(f"{self.where(key)} must be {kind}, not {_shown(value)}.")
-        return value
+    def read(self, option: Option) -> Any:
+        """The value of an option, or its default; both are validated and converted."""
+        return self.get(option.name, option.type, option.default)
 
-    def text(self, key: str, default: Any = ...) -> Any:
-        """A text."""
-        return self.get(key, str, "a text in quotes", default)
+    def read_all(self, declared: Iterable[Option]) -> dict[str, Any]:
+        """The values of options by name."""
+        return {option.name: self.read(option) for option in declared}
 
-    def texts(self, key: str, default: Any = ...) -> Any:
-        """A list of texts."""
-        found = self.get(key, list, "a list of texts", default)
-        if any(not isinstance(text, str) for text in found):
-            raise ConfigError(f"{self.where(key)} must be a list of texts.", hint='Write ["a", "b"].')
-        return found
+    def get(self, key: str, kind: ValueType, default: Any = REQUIRED) -> Any:
+        """The value of a key, or a default; both are validated and converted."""
+        if self.has(key):
+            return kind.read(self._values[key], self.where(key))
+        if default is REQUIRED:
+            raise self._missing(key, kind)
+        return None if default is None else kind.read(default, self.where(key))
 
-    def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
-        return bool(self.get(key, bool, "true or false", default))
-
-    def amount(self, key: str, default: Any = ...) -> Fraction:
-        """An exact positive number, such as 0.1 or "1/3"."""
-        value = self.get(key, (str, int, Decimal), 'a number such as 0.1 or "1/3"', default)
-        return exact(value, self.where(key))
-
-    def part(self, key: str, default: Any = ...) -> Fraction:
-        """An exact number from 0 to 1."""
-        value = self.get(key, (str, int, Decimal), 'a number from 0 to 1 such as "1/2"', default)
-        part = Fraction(0) if str(value) in ("0", "0.0") else exact(value, self.where(key))
-        if part > 1:
-            raise ConfigError(f"{self.where(key)} must be at most 1, not {value}.")
-        return part
-
-    def number(self, key: str, low: float, high: float, default: Any = ...) -> float:
-        """A number between two others, both possible."""
-        between = f"a number from {low:,g} to {high:,g}"
-        found = float(exact(self.get(key, (str, int, Decimal), between, default), self.where(key)))
-        if not low <= found <= high:
-            raise ConfigError(f"{self.where(key)} must be {between}, not {found:,g}.")
-        return found
-
-    def whole(self, key: str, low: int, high: int, default: Any = ...) -> int:
-        """A whole number between two others, both possible."""
-        between = f"a whole number from {low:,} to {high:,}"
-        found = int(self.get(key, int, between, default))
-        if not low <= found <= high:
-            raise ConfigError(f"{self.where(key)} must be {between}, not {found:,}.")
-        return found
-
-    def choice(self, key: str, choices: Sequence[str], default: Any = ...) -> str:
-        """One of several texts."""
-        value = self.text(key, default)
-        if value not in choices:
-            raise ConfigError(
-                f"{self.where(key)} cannot be {value!r}.", hint=f"Choose one of {', '.join(choices)}."
-            )
-        return str(value)
+    def _missing(self, key: str, kind: ValueType) -> ConfigError:
+        near = difflib.get_close_matches(key, self._values.keys() - self._known, n=1)
+        meant = f" Did you misspell it as {near[0]!r}?" if near else ""
+        return ConfigError(
+            f"{self.where(key)} is missing.{meant}",
+            hint=f"It must be {kind.words}.",
+            suggestion=Suggestion(self.where(near[0]), self.where(key)) if near else None,
+        )
 
     def section(self, key: str) -> Section:
-        """A table inside."""
-        return Section(self._values.get(key, {}) if self.has(key) else {}, self.where(key))
+        """A table inside; empty where it is not given."""
+        return Section(self._values[key] if self.has(key) else {}, self.where(key))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -119,30 +155,18 @@ class Section:
     def sections(self) -> Iterator[tuple[str, Section]]:
         """Every table inside, by name."""
         for key in self._values:
-            self._asked.add(key)
+            self._known.add(key)
             yield key, Section(self._values[key], self.where(key))
 
     def end(self) -> None:
-        """Refuse keys that mean nothing here."""
+        """Refuse unknown keys."""
         for key in self._values:
-            if key not in self._asked:
-                near = difflib.get_close_matches(key, self._asked, n=1)
-                hint = (
-                    f"Did you mean {near[0]}?"
-                    if near
-                    else f"Known are {', '.join(sorted(self._asked))}."
-                )
-                raise ConfigError(f"{self.where(key)} means nothing here.", hint=hint)
-
-
-def exact(value: Any, key: str) -> Fraction:
-    """An exact positive amount."""
-    try:
-        return amount(value, key)
-    except SharewellError as error:
-        raise ConfigError(error.message, hint=error.hint) from None
-
-
-def _shown(value: Any) -> str:
-    kinds = {bool: "true or false", str: "a text", int: "a whole number", Decimal: "a number"}
-    return next((name for kind, name in kinds.items() if isinstance(value, kind)), "something else")
+            if key in self._known:
+                continue
+            near = difflib.get_close_matches(key, self._known, n=1)
+            known = ", ".join(sorted(self._known)) or "none"
+            raise ConfigError(
+                f"Unknown key {self.where(key)!r}.",
+                hint=f"Did you mean {near[0]!r}?" if near else f"Known keys: {known}.",
+                suggestion=Suggestion(self.where(key), self.where(near[0])) if near else None,
+            )

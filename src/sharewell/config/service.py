@@ -1,41 +1,81 @@
-"""The service table: where a running service keeps its files, who looks after it, what it allows."""
+"""The service table: the files, the curators and the limits of a running service."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from sharewell.config.names import person_name
-from sharewell.config.section import Section
+from sharewell.config.section import Section, validate_person
 from sharewell.errors import ConfigError
+from sharewell.options import BOOLEAN, STRING, STRINGS, Option, integer, number
 
-#: How the address of a ledger in PostgreSQL begins.
+#: The schemes of a ledger in PostgreSQL.
 DATABASES = ("postgresql://", "postgres://")
+
+SERVICE_OPTIONS = (
+    Option("ledger", STRING, None, "file or PostgreSQL URL of the ledger", unset="NAME.ledger.sqlite"),
+    Option(
+        "witness",
+        STRING,
+        None,
+        "file that says how far the ledger has come; on another disk, or shared with a standby",
+        unset="a file in ~/.local/state/sharewell, named after the source",
+    ),
+    Option(
+        "ledger_key", STRING, None, "file with a key that authenticates the witness", unset="no HMAC"
+    ),
+    Option("access", STRING, None, "file with the hashes of the tokens", unset="NAME.access.json"),
+    Option("curators", STRINGS, ["curator"], "who may read the ledger, admit analysts and pause"),
+    Option("release_every", number(0.001, 10), 0.1, "seconds between two releases of answers"),
+    Option("requests_per_second", number(0.01, 1_000_000), 50, "rate limit of each token"),
+    Option("most_waiting", integer(1, 1_000_000), 100, "how many questions of one analyst may wait"),
+    Option("most_numbers", integer(1, 100_000_000), 10_000, "how many numbers one question may ask for"),
+    Option("max_sql_bytes", integer(100, 100_000), 16_384, "how long the SQL of one question may be"),
+    Option("max_queue_seconds", number(0.01, 3600), 5, "after which an untaken question is refused"),
+    Option(
+        "max_free_bytes",
+        integer(0, 10**15),
+        64_000_000,
+        "how many bytes of one analyst's free questions and answers are stored",
+    ),
+    Option("max_seconds", number(0.01, 86_400), 20, "how long computing one question may take"),
+    Option(
+        "max_seconds_waiting",
+        number(0.01, 86_400),
+        60,
+        "how long computing all waiting questions of one analyst may take",
+    ),
+    Option("max_megabytes", integer(1, 1_000_000), 500, "how much memory one question may take"),
+    Option("certificate", BOOLEAN, True, "whether the fairness certificate is kept up to date"),
+    Option("tick", number(0.001, 60), 0.05, "seconds between two turns of the randomized scheduler"),
+)
 
 
 @dataclass(frozen=True)
 class Service:
-    """What `sharewell serve` does with one dataset."""
+    """The settings of `sharewell serve` for one dataset; see SERVICE_OPTIONS."""
 
-    #: An absolute path, or the address of a PostgreSQL database.
+    #: An absolute path, or the URL of a PostgreSQL database.
     ledger: str
-    #: The file of the tokens' hashes.
     access: Path
     curators: tuple[str, ...]
-    #: Seconds between two moments at which answers are released.
     release_every: float
-    #: Of each token.
     requests_per_second: float
-    #: How many questions of one analyst may wait at a time.
     most_waiting: int
-    #: How many numbers one question may ask for.
     most_numbers: int
-    #: Whether the fairness certificate is kept while the service runs.
+    max_sql_bytes: int
+    max_queue_seconds: float
+    max_free_bytes: int
+    max_seconds: float
+    max_seconds_waiting: float
+    max_megabytes: int
     certificate: bool
-    #: Seconds between two turns of the randomized scheduler.
     tick: float
+    #: None for the default, which follows from the source.
+    witness: Path | None = None
+    ledger_key: Path | None = None
 
     @property
     def ledger_is_file(self) -> bool:
@@ -44,43 +84,42 @@ class Service:
 
 
 def read_service(section: Section, path: Path, name: str, analysts: Collection[str]) -> Service:
-    """Read the table; `path` is the file that it stands in, `name` the dataset's."""
-    found = Service(
-        ledger=_ledger(section, path, name),
-        access=_beside(section, path, "access", f"{name}.access.json"),
-        curators=_curators(section, analysts),
-        release_every=section.number("release_every", 0.001, 10, "0.01"),
-        requests_per_second=section.number("requests_per_second", 0.01, 1_000_000, "50"),
-        most_waiting=section.whole("most_waiting", 1, 1_000_000, 100),
-        most_numbers=section.whole("most_numbers", 1, 100_000_000, 10_000),
-        certificate=section.flag("certificate", default=True),
-        tick=section.number("tick", 0.001, 60, "0.05"),
-    )
+    """Read the table of the file at `path`; `name` is the dataset's."""
+    values = section.read_all(SERVICE_OPTIONS)
     section.end()
-    if str(found.access) == found.ledger:
-        raise ConfigError(
-            f"{section.where('access')} and {section.where('ledger')} are the same file.",
-            hint="Leave one of them out.",
-        )
-    return found
-
-
-def _ledger(section: Section, path: Path, name: str) -> str:
-    address = section.text("ledger", "")
-    if not address.startswith(DATABASES):
-        if "://" in address:
+    values["ledger"] = _ledger(section, path, values["ledger"], f"{name}.ledger.sqlite")
+    for key in ("witness", "ledger_key"):
+        if values[key] is not None:
+            values[key] = _beside(section, path, key, values[key], "")
+    values["access"] = _beside(section, path, "access", values["access"], f"{name}.access.json")
+    values["curators"] = _curators(section, values["curators"], analysts)
+    service = Service(**values)
+    files: dict[str, str] = {}
+    for key in ("ledger", "access", "witness", "ledger_key"):
+        found = getattr(service, key)
+        if found is not None and (other := files.setdefault(str(found), key)) != key:
             raise ConfigError(
-                f"{section.where('ledger')} is an address of no kind that is known.",
-                hint="Write a path, or postgresql://user@host/database.",
+                f"{section.where(key)} and {section.where(other)} are the same file.",
+                hint="Remove one of them to use its default.",
             )
-        return str(_beside(section, path, "ledger", f"{name}.ledger.sqlite"))
-    if _has_password(address):
-        # The file's text is stored in the ledger itself, and addresses are shown in messages.
+    return service
+
+
+def _ledger(section: Section, path: Path, address: str | None, default: str) -> str:
+    if address is None or "://" not in address:
+        return str(_beside(section, path, "ledger", address, default))
+    if not address.startswith(DATABASES):
         raise ConfigError(
-            f"{section.where('ledger')} holds a password, and this file is no place for one.",
-            hint="Put it into ~/.pgpass or the variable PGPASSWORD, and leave it out here.",
+            f"{section.where('ledger')} has an unknown scheme.",
+            hint="Use a path, or postgresql://user@host/database.",
         )
-    return str(address)
+    if _has_password(address):
+        # The ledger stores the text of this file, and messages show addresses.
+        raise ConfigError(
+            f"{section.where('ledger')} contains a password, which the ledger would store.",
+            hint="Remove it here, and put it into ~/.pgpass or the environment variable PGPASSWORD.",
+        )
+    return address
 
 
 def _has_password(address: str) -> bool:
@@ -91,29 +130,31 @@ def _has_password(address: str) -> bool:
         return False
 
 
-def _beside(section: Section, path: Path, key: str, default: str) -> Path:
+def _beside(section: Section, path: Path, key: str, written: str | None, default: str) -> Path:
     """A file, relative to the one that names it."""
-    written = section.text(key, default)
+    written = default if written is None else written
     found = Path(path.parent, written).absolute()
     if not written.strip() or "\0" in written or not found.name:
         raise ConfigError(
-            f"{section.where(key)} must name a file.",
-            hint=f"Leave it out for {default}, beside this file.",
+            f"{section.where(key)} must name a file, and {written!r} does not.",
+            hint=f"Remove it to use {default}, in the folder of this file."
+            if default
+            else "Remove it to use the default.",
         )
     return found
 
 
-def _curators(section: Section, analysts: Collection[str]) -> tuple[str, ...]:
+def _curators(section: Section, given: Sequence[str], analysts: Collection[str]) -> tuple[str, ...]:
     key = section.where("curators")
-    names = tuple(person_name(name, key) for name in section.texts("curators", ["curator"]))
+    names = tuple(validate_person(name, key) for name in given)
     if not names:
-        raise ConfigError(f"{key} names nobody.", hint='Name at least one: ["curator"].')
+        raise ConfigError(f"{key} is empty.", hint='Name at least one: ["curator"].')
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ConfigError(f"{key} names {twice!r} twice.", hint="Name everybody once.")
+        raise ConfigError(f"{key} lists {twice!r} twice.", hint="Remove one of them.")
     if both := next((name for name in names if name in analysts), None):
-        given = "" if section.has("curators") else " if none is given"
+        default = "" if section.has("curators") else ", by default"
         raise ConfigError(
-            f"{both!r} is an analyst, and also one of {key}{given}.",
-            hint="Whoever is both needs two names: curators see the ledger, analysts only their own.",
+            f"{both!r} is both an analyst and one of {key}{default}.",
+            hint="Use two names: a curator reads the whole ledger, an analyst only their own answers.",
         )
     return names

@@ -1,1 +1,1 @@
-"""Rows in, data vectors out: one GROUP BY that runs where the rows are."""
+"""From rows to data vectors: one GROUP BY that runs at the source."""

@@ -1,10 +1,15 @@
-"""Cells in SQL: where the values of a column fall among the cells of an attribute."""
+"""Cells in SQL: expressions that map the values of a column to the cells of an attribute.
+
+No expression may fail on some rows and not on others: text is converted by TRY_CAST, and every other
+cast here accepts all values of its type.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
@@ -12,25 +17,42 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from sharewell.engine.base import Column
-from sharewell.engine.values import (
-    Kind,
-    Type,
-    date,
-    day,
-    double,
-    is_missing,
-    is_null,
-    is_whole,
-    kind_of,
-    number,
-    text,
-)
+from sharewell.engine.base import SourceColumn
 from sharewell.errors import SourceError
-from sharewell.query.attribute import Attribute, Boolean, Category
-from sharewell.query.ordered import Binned, Date, Integer, Unit
+from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
 
-#: The kinds of column that an attribute can be read from.
+Type = exp.DataType.Type
+
+
+class Kind(Enum):
+    """The kind of values that a column holds."""
+
+    INTEGER = "integers"
+    NUMBER = "numbers"
+    TEXT = "text"
+    BOOLEAN = "booleans"
+    DATE = "dates"
+    TIMESTAMP = "timestamps"
+
+
+#: Integers of more than 64 bits count as numbers: comparing them with other types can overflow.
+KINDS = {
+    Kind.INTEGER: {
+        *(Type.TINYINT, Type.SMALLINT, Type.MEDIUMINT, Type.INT, Type.BIGINT),
+        *(Type.UTINYINT, Type.USMALLINT, Type.UMEDIUMINT, Type.UINT, Type.UBIGINT),
+    },
+    Kind.NUMBER: {Type.FLOAT, Type.DOUBLE, Type.DECIMAL, Type.INT128, Type.UINT128},
+    Kind.TEXT: {*exp.DataType.TEXT_TYPES, Type.ENUM, Type.NULL},
+    Kind.BOOLEAN: {Type.BOOLEAN},
+    Kind.DATE: {Type.DATE},
+    Kind.TIMESTAMP: {
+        *(Type.TIMESTAMP, Type.TIMESTAMPNTZ, Type.TIMESTAMPTZ, Type.TIMESTAMPLTZ),
+        *(Type.TIMESTAMP_S, Type.TIMESTAMP_MS, Type.TIMESTAMP_NS),
+    },
+}
+
+
+#: The kinds of column that each attribute can be read from.
 READS: dict[type[Attribute], tuple[Kind, ...]] = {
     Integer: (Kind.INTEGER, Kind.NUMBER, Kind.TEXT),
     Binned: (Kind.INTEGER, Kind.NUMBER, Kind.TEXT),
@@ -39,7 +61,7 @@ READS: dict[type[Attribute], tuple[Kind, ...]] = {
     Date: (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT),
 }
 
-#: The text that a Boolean may be written as, in any case and with spaces around it.
+#: The accepted text of a Boolean, ignoring case and surrounding spaces.
 BOOLEAN_TEXT = {
     **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0),
     **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
@@ -48,10 +70,10 @@ BOOLEAN_TEXT = {
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a column's values fall, as SQL that cannot fail on any row.
+    """SQL that maps a column's values to cells.
 
-    `known` holds for a declared value, `cell` is then its cell, and `missing` holds for NULL and NaN.
-    A `lookup` is a join that they need; it finds at most one match a row.
+    `known` is true for declared values, and `cell` is then their cell; `missing` is true for NULL and
+    NaN. `lookup` is a join they depend on; it matches each row at most once.
     """
 
     known: exp.Condition
@@ -60,11 +82,8 @@ class Placement:
     lookup: exp.Join | None = None
 
 
-def placement(attribute: Attribute, column: Column, alias: str) -> Placement:
-    """The SQL that places a column's values; `alias` names the lookup, should there be one.
-
-    Refuses a column whose type can hold no value of the attribute.
-    """
+def placement(attribute: Attribute, column: SourceColumn, alias: str) -> Placement:
+    """Return the SQL that maps a column's values to cells; `alias` names the lookup, if any."""
     require_fit(attribute, column)
     match attribute:
         case Integer():
@@ -77,24 +96,28 @@ def placement(attribute: Attribute, column: Column, alias: str) -> Placement:
             return _date(attribute, column)
         case Category():
             return _category(attribute, column, alias)
-    raise TypeError(f"no engine reads a {type(attribute).__name__}")
+    raise TypeError(f"cannot read a {type(attribute).__name__}")
 
 
-def require_fit(attribute: Attribute, column: Column) -> None:
-    """Refuse a column whose type can hold no value of the attribute, from the type alone."""
+def require_fit(attribute: Attribute, column: SourceColumn) -> None:
+    """Raise SourceError if the type of a column can hold no value of the attribute."""
     kind, name = kind_of(column), type(attribute).__name__
     if kind in READS[type(attribute)]:
         return
-    fitting = " or ".join(kind.value for kind in READS[type(attribute)])
-    others = " or ".join(other.__name__ for other, kinds in READS.items() if kind in kinds)
+    fitting = _either([kind.value for kind in READS[type(attribute)]])
+    others = _either([other.__name__ for other, kinds in READS.items() if kind in kinds])
     raise SourceError(
-        f"The column {column.name!r} is of type {column.type.sql('duckdb')}, which can hold no {name}.",
-        hint=f"Cast the column to {fitting}" + (f", or declare it as {others}." if others else "."),
+        f"Cannot read column {column.name!r} of type {column.type.sql('duckdb')} as {name}.",
+        hint=f"Cast it to {fitting}" + (f", or declare it as {others}." if others else "."),
     )
 
 
-def _integer(attribute: Integer, column: Column) -> Placement:
-    """Bounds are below 2**53, so that a double is as good as the number itself."""
+def _either(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def _integer(attribute: Integer, column: SourceColumn) -> Placement:
+    """Map integers; the bounds are below 2**53, so doubles are exact."""
     whole = kind_of(column) is Kind.INTEGER
     value = column.value if whole else number(column)
     inside = value.between(attribute.low, attribute.high)
@@ -106,8 +129,8 @@ def _integer(attribute: Integer, column: Column) -> Placement:
     )
 
 
-def _binned(attribute: Binned, column: Column) -> Placement:
-    """An edge is what the column's own type makes of it, so that 0.1 is on the edge 0.1."""
+def _binned(attribute: Binned, column: SourceColumn) -> Placement:
+    """Map bins; edges are rounded to the column's type, so that 0.1 is on the edge 0.1."""
     value = number(column)
     precision = np.float32 if column.type.this is Type.FLOAT else np.float64
     edges = np.array([_nearest(edge, precision) for edge in attribute.edges])
@@ -117,7 +140,7 @@ def _binned(attribute: Binned, column: Column) -> Placement:
 
 
 def _nearest(edge: Fraction, precision: type[np.floating[Any]]) -> float:
-    """The float nearest to an edge, or the double where single precision does not reach so far."""
+    """Return the float nearest to an edge, or the double if single precision overflows."""
     with np.errstate(over="ignore"):
         narrow = precision(float(edge))
     return float(narrow) if np.isfinite(narrow) else float(edge)
@@ -126,10 +149,10 @@ def _nearest(edge: Fraction, precision: type[np.floating[Any]]) -> float:
 def _by_arithmetic(
     value: exp.Condition, edges: NDArray[np.float64], exact: Sequence[Fraction]
 ) -> exp.Condition | None:
-    """The bin as floor((value - low) / width), where the bins are equally wide and that is exact.
+    """Return the bin as floor((value - low) / width), if the bins are equally wide and that is exact.
 
-    In floating point too, none of these steps ever decreases as the value grows. So what is right at
-    every edge, and at the last number before the next, is right everywhere.
+    Each step is monotone in floating point too, so a formula that is right at every edge, and at the
+    last number before the next edge, is right everywhere.
     """
     cells = np.arange(len(edges) - 1)
     low, width = float(edges[0]), float((exact[-1] - exact[0]) / len(cells))
@@ -144,45 +167,45 @@ def _by_arithmetic(
 def _by_halving(
     value: exp.Condition, edges: NDArray[np.float64], first: int, last: int
 ) -> exp.Condition:
-    """The bin between two edges, by comparing with the middle one."""
+    """Return the bin between two edges by binary search."""
     if last - first == 1:
         return exp.Literal.number(first)
     middle = (first + last) // 2
     lower, upper = _by_halving(value, edges, first, middle), _by_halving(value, edges, middle, last)
-    # Built by hand: sqlglot's own builder would copy both halves, at every level.
+    # Built directly: sqlglot's builder would copy both halves at every level.
     return exp.Case(ifs=[exp.If(this=value < double(edges[middle]), true=lower)], default=upper)
 
 
-def _boolean(column: Column, alias: str) -> Placement:
+def _boolean(column: SourceColumn, alias: str) -> Placement:
     match kind_of(column):
         case Kind.BOOLEAN:
             missing = is_missing(column)
             return Placement(missing.not_(), exp.case().when(column.value, "1").else_("0"), missing)
         case Kind.TEXT:
             written = exp.Lower(this=exp.Trim(this=text(column)))
-            return _looked_up(written, BOOLEAN_TEXT, alias, is_missing(column))
+            return _look_up(written, BOOLEAN_TEXT, alias, is_missing(column))
         case _:
             value = number(column)
             return Placement(value.isin(0, 1), exp.cast(value, Type.INT), is_missing(column, value))
 
 
-def _category(attribute: Category, column: Column, alias: str) -> Placement:
+def _category(attribute: Category, column: SourceColumn, alias: str) -> Placement:
     cells = {label: cell for cell, label in enumerate(attribute.values)}
     value = number(column) if kind_of(column) is Kind.NUMBER else None
-    return _looked_up(text(column), cells, alias, is_missing(column, value))
+    return _look_up(text(column), cells, alias, is_missing(column, value))
 
 
-def _looked_up(
+def _look_up(
     written: exp.Condition, cells: Mapping[str, int], alias: str, missing: exp.Condition
 ) -> Placement:
-    """Text found in a list, by a join: that is faster than a CASE even for a handful of labels."""
+    """Look text up by a join, which is faster than a CASE even for a few labels."""
     listed = exp.values(list(cells.items()), alias=alias, columns=["label", "cell"])
     label, cell = exp.column("label", table=alias), exp.column("cell", table=alias)
     lookup = exp.Join(this=listed, side="LEFT", on=written.eq(label))
     return Placement(is_null(cell).not_(), cell, missing, lookup)
 
 
-def _date(attribute: Date, column: Column) -> Placement:
+def _date(attribute: Date, column: SourceColumn) -> Placement:
     value = day(column)
     first, last = (dt.date.fromordinal(edge) for edge in (attribute.edges[0], attribute.edges[-1] - 1))
     cell = _periods_since(first, value, attribute.by)
@@ -190,7 +213,7 @@ def _date(attribute: Date, column: Column) -> Placement:
 
 
 def _periods_since(start: dt.date, value: exp.Condition, by: Unit) -> exp.Condition:
-    """How many periods a day comes after the period of `start`."""
+    """Return the number of periods between `start` and a date."""
     match by:
         case "day":
             return _days_since(start, value)
@@ -212,3 +235,85 @@ def _days_since(start: dt.date, value: exp.Condition) -> exp.Condition:
 
 def _part(name: str, value: exp.Condition) -> exp.Condition:
     return exp.cast(exp.Extract(this=exp.var(name), expression=value.copy()), Type.INT)
+
+
+def kind_of(column: SourceColumn) -> Kind | None:
+    """Return the kind of a column; None if no attribute can be read from it."""
+    return next((kind for kind, types in KINDS.items() if column.type.this in types), None)
+
+
+def number(column: SourceColumn) -> exp.Condition:
+    """Convert a column of numbers or text to doubles; text that is not a number becomes NULL."""
+    if column.type.this is Type.DOUBLE:
+        return column.value
+    if kind_of(column) is Kind.TEXT:
+        return try_cast(text(column), Type.DOUBLE)
+    return exp.cast(column.value, Type.DOUBLE)
+
+
+def text(column: SourceColumn) -> exp.Condition:
+    """Convert a column to text; numbers that are not integers become NULL.
+
+    Engines format 0.1 differently, but all format 1 as `1`. pandas turns 1 into 1.0 as soon as another
+    row is missing.
+    """
+    if column.type.this in exp.DataType.TEXT_TYPES:
+        return column.value
+    if kind_of(column) is not Kind.NUMBER:
+        return exp.cast(column.value, Type.TEXT)
+    value = number(column)
+    small = exp.and_(is_whole(value), exp.Abs(this=value.copy()) < double(1e15))
+    return exp.case().when(small, exp.cast(exp.cast(value, Type.BIGINT), Type.TEXT))
+
+
+def day(column: SourceColumn) -> exp.Condition:
+    """Convert a column of dates, timestamps or ISO text to dates; the session's time zone is UTC."""
+    match kind_of(column):
+        case Kind.DATE:
+            return column.value
+        case Kind.TEXT:
+            written = text(column)
+            # Text with a time may have an offset from UTC; converting it is far slower than a date.
+            return (
+                exp.case()
+                .when(exp.Length(this=written) <= len("2024-12-31"), try_cast(written, Type.DATE))
+                .else_(exp.cast(try_cast(written, Type.TIMESTAMPTZ), Type.DATE))
+            )
+        case _:
+            # DuckDB's own types, whose range exceeds that of a date.
+            wide = column.type.this in (Type.TIMESTAMP_S, Type.TIMESTAMP_MS)
+            return (try_cast if wide else exp.cast)(column.value, Type.DATE)
+
+
+def is_missing(column: SourceColumn, value: exp.Condition | None = None) -> exp.Condition:
+    """Return whether a column is NULL or, if read as a number, NaN (which equals itself in SQL)."""
+    if value is None:
+        return is_null(column.value)
+    return exp.or_(is_null(column.value), value.eq(exp.cast(exp.Literal.string("NaN"), Type.DOUBLE)))
+
+
+def is_null(value: exp.Condition) -> exp.Condition:
+    """Return whether a value is NULL."""
+    return value.is_(exp.null())
+
+
+def is_whole(value: exp.Condition) -> exp.Condition:
+    """Return whether a double is an integer, infinite or NaN."""
+    return value.eq(exp.Floor(this=value.copy()))
+
+
+def try_cast(value: exp.Condition, to: exp.DType) -> exp.Condition:
+    """Cast, with NULL for values that cannot be converted."""
+    return exp.TryCast(this=value.copy(), to=exp.DataType.build(to), safe=True)
+
+
+def double(value: float) -> exp.Condition:
+    """Return a double literal; its exponent keeps engines from reading it as a decimal."""
+    digits = repr(float(abs(value)))
+    literal = exp.Literal(this=digits if "e" in digits else f"{digits}e0", is_string=False)
+    return exp.Neg(this=literal) if value < 0 else literal
+
+
+def date(value: dt.date) -> exp.Condition:
+    """Return a date literal."""
+    return exp.cast(exp.Literal.string(value.isoformat()), Type.DATE)

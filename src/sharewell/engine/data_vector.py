@@ -1,4 +1,4 @@
-"""The data vector: the number of rows in every cell of the public domain. Secret."""
+"""The data vector: the number of rows in every cell of the public domain. Private."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sharewell.errors import SourceError
 from sharewell.query.domain import Domain
 
-#: The most rows: with weights of at most 2**31, no answer can leave 64-bit integers.
+#: The maximum number of rows: with weights of at most 2**31, every answer fits in a 64-bit integer.
 MAX_ROWS = 2**31
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataVector:
-    """The counts of a table over its public domain, in C order; shows nothing of them.
+    """The counts of a table over its public domain, in C order; its repr reveals none of them.
 
     >>> import numpy as np
     >>> from sharewell import Domain, Integer
@@ -27,30 +27,30 @@ class DataVector:
 
     domain: Domain
     counts: NDArray[np.int64] = field(repr=False)
-    """Read-only, the one way in. Only `privacy/` may read it, and the lab, to measure its own errors."""
+    """Read-only. Only `privacy/` may read it, and research code, to measure true errors."""
 
     def __post_init__(self) -> None:
         self.domain.require_dense()
-        object.__setattr__(self, "counts", _checked(self.counts, self.domain.size))
+        object.__setattr__(self, "counts", _validate(self.counts, self.domain.size))
 
     def __repr__(self) -> str:
         return f"DataVector({', '.join(self.domain.names)}: {self.domain.size:,} cells)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # An array comes out of a pickle writable again.
+        # Unpickled arrays are writable.
         return DataVector, (self.domain, self.counts)
 
 
-def _checked(counts: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Whole, non-negative counts, one a cell, read-only: a copy unless nobody else can write to them."""
+def _validate(counts: ArrayLike, size: int) -> NDArray[np.int64]:
+    """Return valid counts as a read-only array; copy them if anything else could write to them."""
     given = np.asarray(counts)
     if given.size != size:
-        raise SourceError("A data vector needs one count for every cell of its domain.")
+        raise SourceError("A data vector requires one count per cell of its domain.")
     if not np.issubdtype(given.dtype, np.integer):
-        raise SourceError("Counts must be whole numbers.", hint="Give an array of integers.")
-    # Each count is bounded before they are added, so that the sum cannot wrap around.
+        raise SourceError("Counts must be integers.", hint="Use an integer array.")
+    # Each count is bounded before summing, so the sum cannot overflow.
     if given.min() < 0 or given.max() > MAX_ROWS or given.sum(dtype=np.int64) > MAX_ROWS:
-        raise SourceError(f"Counts must not be negative, and at most {MAX_ROWS:,} in all.")
+        raise SourceError(f"Counts must be non-negative and sum to at most {MAX_ROWS:,}.")
     shared = given.flags.writeable or given.base is not None
     own = given.astype(np.int64, order="C", copy=shared).reshape(-1)
     own.flags.writeable = False

@@ -1,4 +1,4 @@
-"""The embedded engine: DuckDB, in memory, shut off from all but its one source."""
+"""The embedded engine: an in-memory DuckDB session that can read only its source."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sharewell.engine.base import CellCounts, Column, positions, render
+from sharewell.engine.base import CellCounts, SourceColumn, find_columns
 from sharewell.errors import SourceError
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    # It hands a TRY_CAST to the CSV reader as a plain cast, which fails on text that is no number.
+    # This optimizer turns a TRY_CAST into a plain cast in the CSV reader, which fails on other text.
     "disabled_optimizers": "type_pushdown",
-    # An object column of pandas is text, whatever its first rows hold.
+    # Read object columns of pandas as text, regardless of their first rows.
     "pandas_analyze_sample": 0,
     "python_enable_replacements": False,
-    # Rows must not spill into a directory that the curator does not know of.
+    # Rows must not spill to disk.
     "temp_directory": "",
 }
 
-#: Types by names that sqlglot knows.
-OTHER_NAMES = {'"NULL"': "NULL", "TIMESTAMPTZ_NS": "TIMESTAMPTZ"}
+#: DuckDB's type names, as sqlglot spells them.
+TYPE_NAMES = {'"NULL"': "NULL", "TIMESTAMPTZ_NS": "TIMESTAMPTZ"}
 
 
 class DuckDB:
-    """A session of its own, whose view `source` has the columns asked for, as c0, c1, ...
+    """A session whose view `source` has the requested columns as c0, c1, ...
 
-    Whatever goes wrong raises the one error that it was given. DuckDB's own words may quote a row, so
-    they must not even be the context of that error: it is raised after the handler, not inside.
+    Privacy: every failure raises the one error given at construction. DuckDB's messages may quote a
+    row, so they must not even be its context: it is raised after the handler, not inside.
     """
 
     dialect = "duckdb"
 
     def __init__(self, unreadable: SourceError) -> None:
         self._unreadable = unreadable
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, SourceColumn] = {}
         self._connection = duckdb.connect(config=SETTINGS)
         self.run("SET TimeZone = 'UTC'")
         self.run("SET enable_progress_bar = false")
@@ -53,67 +53,66 @@ class DuckDB:
         return exp.to_table("source")
 
     @property
-    def columns(self) -> Mapping[str, Column]:
+    def columns(self) -> Mapping[str, SourceColumn]:
         """The columns of the view."""
         return self._columns
 
     def run(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement."""
+        """Run a statement and return all rows."""
         with suppress(Exception):
             return self._connection.execute(sql, parameters).fetchall()
         raise self._unreadable
 
     def fetch(self, statement: exp.Select) -> CellCounts:
-        """The cells and their counts."""
-        sql = render(statement, self.dialect)
+        """Run a statement and return the cells and their counts."""
         with suppress(Exception):
-            found = self._connection.execute(sql).fetchnumpy()
+            found = self._connection.execute(statement.sql(self.dialect)).fetchnumpy()
             return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["count"], dtype=np.int64)
         raise self._unreadable
 
     def register(self, frame: object) -> exp.Table:
-        """Take in a data frame, without copying it."""
+        """Register a data frame without copying it."""
         with suppress(Exception):
             self._connection.register("frame", frame)
             return exp.to_table("frame")
         raise self._unreadable
 
     def view(self, origin: exp.Table, wanted: Sequence[str], names: Sequence[str] = ()) -> None:
-        """Make `source` of an origin's columns; `names` are their true ones, where DuckDB has others."""
+        """Create the view `source`; `names` are the true column names, if DuckDB changed them."""
         rows = self.run("DESCRIBE " + exp.select("*").from_(origin).sql(self.dialect))
         own = [name for name, *_ in rows]
         types = [_type(text) for _, text, *_ in rows]
         names = names or own
-        found = positions(wanted, names)
+        found = find_columns(wanted, names)
         values = [_binary(exp.column(own[p], quoted=True), types[p]) for p in found]
         select = exp.select(*(value.as_(f"c{i}") for i, value in enumerate(values))).from_(origin)
         self.run("CREATE TEMP VIEW source AS " + select.sql(self.dialect))
         self._columns = {
-            asked: Column(names[p], types[p], exp.column(f"c{i}", table="source"))
+            asked: SourceColumn(names[p], types[p], exp.column(f"c{i}", table="source"))
             for i, (asked, p) in enumerate(zip(wanted, found, strict=True))
         }
 
     def seal(self, *allowed: Path) -> None:
-        """Forbid every other file from now on, whatever a view in a database may ask for."""
+        """Forbid access to all other files, including by views of a database."""
         paths = exp.convert([str(path) for path in allowed]).sql(self.dialect)
         self.run(f"SET allowed_paths = {paths}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 
     def close(self) -> None:
-        """End the session."""
+        """Close the session."""
         self._connection.close()
 
 
 def _type(text: str) -> exp.DataType:
     try:
-        return exp.DataType.build(OTHER_NAMES.get(text, text), dialect="duckdb")
+        return exp.DataType.build(TYPE_NAMES.get(text, text), dialect="duckdb")
     except SqlglotError:
         return exp.DataType.build(text, udt=True)
 
 
 def _binary(column: exp.Column, type_: exp.DataType) -> exp.Condition:
-    """A column without the collation that its table may have given it."""
+    """Override the collation of a text column."""
     if type_.this not in exp.DataType.TEXT_TYPES:
         return column
     return exp.Collate(this=column, expression=exp.to_identifier("binary", quoted=True))

@@ -1,4 +1,4 @@
-"""Where rows come from: files and data frames."""
+"""The registry of data sources: files by suffix, and data frames."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
-from sharewell.engine.base import Engine, positions
+from sharewell.engine.base import Engine, find_columns
 from sharewell.engine.duckdb import DuckDB
 from sharewell.errors import SourceError
 
-#: A session of whichever kind somebody needs.
-Session = TypeVar("Session", bound=DuckDB)
+DuckDBType = TypeVar("DuckDBType", bound=DuckDB)
 
-READABLE = "A source is a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
+SUPPORTED = "Use a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
 
 
 def open_source(source: object, wanted: Sequence[str], *, table: str | None = None) -> Engine:
-    """Open a file or a data frame, for the columns of those names."""
+    """Open the wanted columns of a file or a data frame."""
     wanted = tuple(dict.fromkeys(wanted))
     if isinstance(source, str | Path):
         return open_file(Path(source), wanted, table, DuckDB)
     if table is not None:
-        raise SourceError("A data frame is one table already.", hint="Leave `table` out.")
+        raise SourceError("`table` requires a .duckdb file.", hint="Remove `table`.")
     return _open_frame(source, wanted)
 
 
-def open_file(path: Path, wanted: Sequence[str], table: str | None, kind: type[Session]) -> Session:
-    """Open a file in a session of that kind, for the columns of those names."""
-    reader, broken = FILES.get(path.suffix.lower(), (None, ""))
+def open_file(
+    path: Path, wanted: Sequence[str], table: str | None, kind: type[DuckDBType]
+) -> DuckDBType:
+    """Open the wanted columns of a file in a session of the given class."""
+    reader, requirement = FILES.get(path.suffix.lower(), (None, ""))
     if reader is None:
-        raise SourceError(f"The kind of file that {path.name!r} is cannot be read.", hint=READABLE)
+        raise SourceError(f"Unsupported file type: {path.name!r}.", hint=SUPPORTED)
     if not path.is_file():
         what = "is a directory" if path.is_dir() else "does not exist"
-        raise SourceError(f"The file {str(path)!r} {what}.", hint=READABLE)
+        raise SourceError(f"{str(path)!r} {what}.", hint=SUPPORTED)
     if any(sign in str(path.resolve()) for sign in "*?["):
         raise SourceError(
-            f"The path {str(path)!r} would be taken for a pattern of many files.",
-            hint="Rename it so that it holds none of * ? [.",
+            f"The path {str(path)!r} contains a wildcard.", hint="Remove *, ? and [ from it."
         )
     if table is not None and reader is not _read_database:
-        raise SourceError(f"The file {path.name!r} is one table already.", hint="Leave `table` out.")
-    engine = kind(SourceError(f"The file {path.name!r} cannot be read.", hint=broken))
+        raise SourceError("`table` requires a .duckdb file.", hint="Remove `table`.")
+    engine = kind(SourceError(f"Cannot read {path.name!r}.", hint=requirement))
     try:
         reader(engine, path.resolve(), wanted, table)
     except SourceError:
@@ -56,7 +56,7 @@ def open_file(path: Path, wanted: Sequence[str], table: str | None, kind: type[S
 
 
 def _read_csv(engine: DuckDB, path: Path, wanted: Sequence[str], _: str | None) -> None:
-    """Every field is text, so that no type is guessed from somebody's row."""
+    """Read every field as text, so that no type is inferred from a person's row."""
     names = _header(path)
     columns = exp.Struct(
         expressions=[
@@ -78,21 +78,20 @@ def _header(path: Path) -> list[str]:
         if names := next(csv.reader(file), []):
             return names
     raise SourceError(
-        f"The file {path.name!r} has no header that can be read.",
-        hint="Its first line must name the columns.",
+        f"Cannot read the header of {path.name!r}.", hint="The first line must name the columns."
     )
 
 
 def _read_parquet(engine: DuckDB, path: Path, wanted: Sequence[str], _: str | None) -> None:
     engine.seal(path)
     schema = engine.run("SELECT name, num_children FROM parquet_schema(?)", [str(path)])
-    # A file's statistics leave NaN out; trusting them, DuckDB would let it through its filters.
+    # Statistics ignore NaN; with them, DuckDB would let NaN pass its filters.
     origin = _function("read_parquet", path, can_have_nan=True, hive_partitioning=False)
     engine.view(origin, wanted, _top_level(schema))
 
 
 def _top_level(schema: Sequence[tuple[str, int | None]]) -> list[str]:
-    """The columns' own names: DuckDB renames those that differ only in case. The root comes first."""
+    """Return the true column names, since DuckDB renames those that differ only in case."""
     names, inside = [], 0
     for name, children in schema[1:]:
         if not inside:
@@ -112,17 +111,17 @@ def _read_database(engine: DuckDB, path: Path, wanted: Sequence[str], table: str
     if table is None and len(tables) == 1:
         table = next(iter(tables))
     if table not in tables:
-        problem = "has no table of that name" if table else "does not hold one table alone"
+        problem = f"has no table {table!r}" if table else f"has {len(tables)} tables"
         raise SourceError(
             f"The database {path.name!r} {problem}.",
-            hint=f"Set `table` to one of {', '.join(tables)}." if tables else "It holds none.",
+            hint=f"Set `table` to one of {', '.join(tables)}." if tables else "It is empty.",
         )
     schema, name = tables[table]
     engine.view(exp.table_(name, db=schema, catalog="data", quoted=True), wanted)
 
 
 def _function(name: str, path: Path, **options: Any) -> exp.Table:
-    """A table function of DuckDB, on one file."""
+    """Return a call of one of DuckDB's table functions on a file."""
     settings = [
         exp.EQ(this=exp.var(key), expression=exp.convert(value)) for key, value in options.items()
     ]
@@ -132,32 +131,32 @@ def _function(name: str, path: Path, **options: Any) -> exp.Table:
 
 Reader = Callable[[DuckDB, Path, Sequence[str], str | None], None]
 
-#: How each kind of file is read, and what to say when that fails.
+#: The supported files: the reader of each suffix, and the hint if it fails.
 FILES: dict[str, tuple[Reader, str]] = {
     ".csv": (
         _read_csv,
-        "It must be UTF-8 with commas between fields and one kind of line ending, and every line must "
-        "have as many fields as the header.",
+        "It must be UTF-8, comma-separated, with consistent line endings, and every line must have as "
+        "many fields as the header.",
     ),
-    ".parquet": (_read_parquet, "It must be a whole Parquet file that is not encrypted."),
+    ".parquet": (_read_parquet, "It must be a complete, unencrypted Parquet file."),
     ".duckdb": (
         _read_database,
-        "It must be a DuckDB database that no other program is writing to; a view in it must not read "
+        "It must be a DuckDB database that no other process is writing to, and its views must not read "
         "other files.",
     ),
 }
 
 
 def _open_frame(source: object, wanted: Sequence[str]) -> Engine:
-    """Only the wanted columns are handed over, renamed c0, c1, ...: DuckDB need not know the others."""
+    """Open a data frame; DuckDB sees only the wanted columns, renamed c0, c1, ..."""
     names = _names(source)
-    found = positions(wanted, names)
+    found = find_columns(wanted, names)
     frame = _narrow(source, found)
     kinds = ", ".join(f"{names[p]!r} is {kind}" for p, kind in zip(found, _kinds(frame), strict=True))
     engine = DuckDB(
         SourceError(
-            f"The data frame's columns cannot be read as they are: {kinds}.",
-            hint="Use columns of numbers, text, booleans, dates or times.",
+            f"Cannot read the columns of the data frame: {kinds}.",
+            hint="Use columns of numbers, text, booleans, dates or timestamps.",
         )
     )
     try:
@@ -176,11 +175,11 @@ def _names(source: Any) -> list[str]:
         return list(source.schema.names)
     if _is(source, "polars", "LazyFrame"):
         return list(_collected(source.collect_schema).names())
-    raise SourceError(f"Rows cannot be read from a {type(source).__name__}.", hint=READABLE)
+    raise SourceError(f"Unsupported source: {type(source).__name__}.", hint=SUPPORTED)
 
 
 def _narrow(source: Any, found: Sequence[int]) -> Any:
-    """The columns at those positions, as c0, c1, ..."""
+    """Select columns by index, renamed c0, c1, ..."""
     names = [f"c{i}" for i in range(len(found))]
     if _is(source, "pandas", "DataFrame"):
         return source.iloc[:, list(found)].set_axis(names, axis="columns")
@@ -194,19 +193,19 @@ def _narrow(source: Any, found: Sequence[int]) -> Any:
 
 
 def _collected(collect: Callable[[], Any]) -> Any:
-    """What a lazy frame comes to; its own error may quote a row, so ours is raised after the handler."""
+    """Collect a lazy frame; its errors may quote a row, so ours is raised after the handler."""
     with suppress(Exception):
         return collect()
-    raise SourceError("The lazy frame cannot be collected.", hint="Try `.collect()` on it to see why.")
+    raise SourceError("Cannot collect the lazy frame.", hint="Call `.collect()` on it to see why.")
 
 
 def _kinds(frame: Any) -> list[str]:
-    """The columns' types by the names of their classes: a type's own text may list its categories."""
+    """Return the class names of the columns' types: the repr of a type may list its categories."""
     types = frame.schema.types if _is(frame, "pyarrow", "Table", "RecordBatch") else frame.dtypes
     return [type(kind).__name__ for kind in types]
 
 
 def _is(source: object, module: str, *names: str) -> bool:
-    """Whether a value is of a class of a library, without importing what the caller did not."""
+    """Return whether a value is an instance of a library's class, without importing the library."""
     library = sys.modules.get(module)
     return library is not None and isinstance(source, tuple(getattr(library, name) for name in names))

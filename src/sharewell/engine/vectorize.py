@@ -1,4 +1,4 @@
-"""From rows to counts: one GROUP BY over the public cells, the same statement for every engine."""
+"""From rows to counts: one GROUP BY over the public cells, the same for every engine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from contextlib import closing
 import numpy as np
 from sqlglot import exp
 
-from sharewell.engine.base import Column
-from sharewell.engine.cells import Placement, placement
+from sharewell.engine.base import SourceColumn
+from sharewell.engine.cells import Placement, Type, is_missing, placement
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.sources import open_source
-from sharewell.engine.values import Type, is_missing
 from sharewell.errors import SourceError
 from sharewell.query.attribute import Attribute
 from sharewell.query.domain import Domain
@@ -23,8 +22,8 @@ def vectorize(
 ) -> DataVector:
     """Count the rows of a file or a data frame in every cell of a domain.
 
-    `privacy_unit` names the column that says whose row it is, where one person may have several: each
-    person then counts once, in the first of their cells. `table` names the table of a database.
+    `privacy_unit` names the column that identifies a person who may have several rows: each person then
+    counts once, in the first of their cells. `table` names the table of a database.
 
     >>> import pandas
     >>> from sharewell import Boolean, Domain, Integer, vectorize
@@ -45,32 +44,32 @@ def vectorize(
 
 def cell_counts(
     domain: Domain,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, SourceColumn],
     relation: exp.Table,
     privacy_unit: str | None = None,
 ) -> exp.Select:
-    """The statement that counts the rows of each cell: two columns, `cell` and `count`.
+    """Return the statement that counts the rows of each cell: columns `cell` and `count`.
 
-    Rows outside the domain are left out, and so are those that belong to nobody. A person's cell is
-    the least of those of their rows, so that it depends on nobody else's.
+    Rows outside the domain, and rows without a person, are excluded. A person's cell is the smallest of
+    their rows' cells, so it does not depend on other people.
     """
     cells = _cells(domain, columns, relation)
     if privacy_unit is not None:
         person = columns[privacy_unit]
         if person.type.this in (Type.FLOAT, Type.DOUBLE):
-            # Rounded ids could merge two people; and one missing id makes floats of a pandas column.
+            # Rounded ids could merge two people, and one missing id turns a pandas column into floats.
             raise SourceError(
-                f"The privacy unit {person.name!r} is of type {person.type.sql('duckdb')}, which cannot "
-                "tell large ids apart.",
-                hint="Cast it to whole numbers (Int64 in pandas) or to text.",
+                f"The privacy unit {person.name!r} has type {person.type.sql('duckdb')}, in which large "
+                "ids may be equal.",
+                hint="Cast it to integers (Int64 in pandas) or text.",
             )
         rows = cells.select(person.value.as_("person")).where(is_missing(person).not_())
         cells = exp.select("MIN(cell) AS cell").from_(rows.subquery("cells")).group_by("person")
     return exp.select("cell", "COUNT(*) AS count").from_(cells.subquery("people")).group_by("cell")
 
 
-def _cells(domain: Domain, columns: Mapping[str, Column], relation: exp.Table) -> exp.Select:
-    """The cell of every row that has one."""
+def _cells(domain: Domain, columns: Mapping[str, SourceColumn], relation: exp.Table) -> exp.Select:
+    """Return the cell of every row that has one."""
     placements = [
         (attribute, placement(attribute, columns[attribute.name], f"labels_{i}"))
         for i, attribute in enumerate(domain.attributes)
@@ -86,7 +85,7 @@ def _cells(domain: Domain, columns: Mapping[str, Column], relation: exp.Table) -
 
 
 def _cell(attribute: Attribute, placed: Placement) -> exp.Condition:
-    """An attribute's cell, the `other` and NULL cells too; only ever asked of rows that have one."""
+    """Return an attribute's cell, including `other` and NULL; defined only on rows that have one."""
     if attribute.null_cell is None and attribute.other_cell is None:
         return placed.cell
     cell = exp.case()
@@ -98,7 +97,7 @@ def _cell(attribute: Attribute, placed: Placement) -> exp.Condition:
 
 
 def _kept(attribute: Attribute, placed: Placement) -> exp.Condition | None:
-    """Which rows have a cell of that attribute; None for all."""
+    """Return which rows have a cell of an attribute; None for all."""
     if attribute.other_cell is not None:
         return None
     return placed.known if attribute.null_cell is None else exp.or_(placed.missing, placed.known)

@@ -1,1 +1,1 @@
-"""The kernel: all that touches a true count, and all that must be right."""
+"""The privacy kernel: the only code that touches a true count."""

@@ -2,148 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from copy import copy
 from fractions import Fraction
 from threading import RLock
 from types import MappingProxyType
-from typing import Any
 
-from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
+from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import Charged, Event, Granted, Ledger, Left, Opened
+from sharewell.privacy.ledger import Charged, Event, Granted, Left, Opened, Recovered
 
-#: Who pays: one name, or what each of several pays.
+#: Who pays: one name, or the amount that each of several payers contributes.
 Payer = str | Mapping[str, Fraction]
+ZERO = Fraction(0)
 
 
 class Accounts:
-    """The shares of one budget, in step with a ledger.
+    """The shares of one budget: a fold over the events of a ledger, and what is reserved on top of it.
 
-    In memory a share is taken and an amount is set aside *before* the ledger is told. Should the
-    ledger fail, and be not certain that it stored nothing, the amount stays taken: a failure can waste
-    budget and never hides a spend.
+    Only `apply` changes shares and spending, and only with events that a ledger has stored. A charge or
+    a grant is reserved *before* it is stored; a reservation whose fate is uncertain is kept. So a
+    failure can waste budget and never hides spending.
 
-    Privacy: no charge passes its payer's share, and no shares pass the total, from any thread.
+    Privacy: no charge exceeds its payer's share, and no shares exceed the total, from any thread.
     """
 
-    def __init__(
-        self, budget: Budget, shares: Mapping[str, Amount], ledger: Ledger, opened: Opened
-    ) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self._ledger = ledger
         self._lock = RLock()
         self._shares: dict[str, Fraction] = {}
-        #: What everybody may still spend, or might if they had not left.
-        self._left: dict[str, Fraction] = {}
+        self._spent: dict[str, Fraction] = {}
         self._gone: set[str] = set()
-        if not isinstance(shares, Mapping):
-            raise PrivacyError("Shares are given by name.", hint='Write {"ann": "1/2", "ben": "1/2"}.')
-        stated = {payer: amount(share, f"The share of {payer}") for payer, share in shares.items()}
-        self._check_names(stated)
-        if sum(stated.values(), Fraction(0)) > budget.total:
-            raise OverBudget(
-                "The shares together are more than the total.",
-                hint=f"They may sum to {plain(budget.total)} at the most.",
-            )
-        self._reopen(opened)
-        for payer, share in stated.items():
-            if payer not in self._shares:
-                self.grant(payer, share)
-            elif self._shares[payer] != share:
-                raise PrivacyError(
-                    f"The ledger gives {payer} another share than was stated: {self._shares[payer]}.",
-                    hint="State the share that it began with; shares cannot be changed.",
-                )
+        #: Reserved for charges, by payer, and for grants that may or may not have been stored.
+        self._reserved: defaultdict[str, Fraction] = defaultdict(Fraction)
+        self._pending_grants: dict[str, Fraction] = {}
 
-    def _reopen(self, opened: Opened) -> None:
-        """Take up what the ledger already holds, or begin it."""
-        events = list(self._ledger.events())
-        if not events:
-            self._ledger.append(opened)
-            return
-        if events[0] != opened:
-            raise _begun_otherwise(events[0], opened)
-        for event in events:
-            if isinstance(event, Granted):
-                self._shares[event.payer] = event.share
-                self._left[event.payer] = event.share
-            elif isinstance(event, Charged):
-                for payer, cost in event.bill.items():
-                    self._left[payer] -= cost
-            elif isinstance(event, Left):
-                self._gone.add(event.payer)
-        overdrawn = any(left < 0 for left in self._left.values())
-        if overdrawn or sum(self._shares.values(), Fraction(0)) > self.budget.total:
-            raise PrivacyError("The ledger has spent more than there is.", hint="Do not go on with it.")
+    def apply(self, event: Event) -> None:
+        """Account for an event that is stored; what was reserved for it becomes spent or granted."""
+        with self._lock:
+            match event:
+                case Opened():
+                    self._require_same_budget(event)
+                case Granted(payer, share):
+                    self._pending_grants.pop(payer, None)
+                    self._shares[payer] = share
+                    self._spent[payer] = ZERO
+                case Charged(bill) | Recovered(bill):
+                    for payer, cost in bill.items():
+                        self._spent[payer] += cost
+                        self._reserved[payer] = max(ZERO, self._reserved[payer] - cost)
+                case Left(payer):
+                    self._gone.add(payer)
+
+    def snapshot(self) -> Accounts:
+        """A copy as of now, which later events do not change."""
+        with self._lock:
+            frozen = copy(self)
+            frozen._shares, frozen._spent = dict(self._shares), dict(self._spent)
+            frozen._gone, frozen._reserved = set(self._gone), self._reserved.copy()
+            frozen._pending_grants = dict(self._pending_grants)
+        frozen._lock = RLock()
+        return frozen
+
+    def require_within_budget(self) -> None:
+        """Refuse accounts that a damaged ledger has overdrawn."""
+        overdrawn = any(spent > self._shares[payer] for payer, spent in self._spent.items())
+        if overdrawn or sum(self._shares.values(), ZERO) > self.budget.total:
+            raise PrivacyError(
+                "The ledger has spent more than its budget.", hint="Do not continue with it."
+            )
 
     @property
     def payers(self) -> tuple[str, ...]:
-        """Everybody who holds a share and has not left."""
-        return tuple(payer for payer in tuple(self._shares) if payer not in self._gone)
-
-    def __contains__(self, payer: object) -> bool:
-        """Whether somebody holds a share and has not left."""
-        return payer in self._shares and payer not in self._gone
+        """All who hold a share and have not left."""
+        payers = tuple(self._shares)  # in one step: another thread may grant a share
+        return tuple([payer for payer in payers if payer not in self._gone]) if self._gone else payers
 
     def share(self, payer: str) -> Fraction:
-        """What a payer was given."""
-        return self._of(payer, self._shares)
+        """The share that a payer was granted."""
+        try:
+            return self._shares[payer]
+        except (KeyError, TypeError):
+            raise UnknownPayer(
+                f"No payer {payer!r} holds a share.",
+                hint=f"Shares are held by {', '.join(self.payers) or 'no one yet'}.",
+            ) from None
 
     def spent(self, payer: str) -> Fraction:
-        """What a payer has been charged so far."""
-        return self.share(payer) - self._left[payer]
+        """What was charged to a payer, or is reserved for a charge."""
+        self.share(payer)
+        return self._spent[payer] + self._reserved[payer]
 
     def left(self, payer: str) -> Fraction:
         """What a payer may still spend: nothing once they have left."""
-        left = self._of(payer, self._left)
-        return Fraction(0) if payer in self._gone else left
+        share = self.share(payer)
+        return ZERO if payer in self._gone else share - self._spent[payer] - self._reserved[payer]
 
     @property
     def unallocated(self) -> Fraction:
-        """What nobody holds, nor has held."""
-        return self.budget.total - sum(tuple(self._shares.values()), Fraction(0))
+        """The part of the total that was never granted."""
+        granted = (*self._shares.values(), *self._pending_grants.values())
+        return self.budget.total - sum(granted, ZERO)
 
-    def grant(self, payer: str, share: Amount) -> None:
-        """Give a new payer a share of what nobody holds yet."""
+    def reserve_grant(self, payer: str, share: Amount) -> Granted:
+        """Reserve a share for a new payer: the event to store. The share counts once it is stored."""
         exact = amount(share, f"The share of {payer}")
-        self._check_names([payer])
+        if not isinstance(payer, str) or not payer:
+            raise PrivacyError(f"A payer's name must be a non-empty string, not {payer!r}.")
         with self._lock:
-            if payer in self._shares:
+            if payer in self._gone:
                 raise PrivacyError(
-                    f"{payer} already holds a share, or has held one.",
-                    hint="Whoever is here and has lost their token needs a new token, not a new share.",
+                    f"{payer} was removed; the name cannot be used again.", hint="Choose another name."
                 )
-            free = self.unallocated
-            if exact > free:
+            if payer in self._shares or payer in self._pending_grants:
+                raise PrivacyError(
+                    f"{payer} already holds a share.",
+                    hint="To replace a lost token, issue a new token instead.",
+                )
+            if exact > self.unallocated:
                 raise OverBudget(
-                    f"The share of {payer} is more than what is left of the total.",
-                    hint=f"At most {plain(free)} can be given.",
+                    f"The share of {payer} exceeds the unallocated budget.",
+                    hint=f"At most {plain(self.unallocated)} is unallocated.",
                 )
-            self._shares[payer] = exact
-            self._left[payer] = exact
-            try:
-                self._ledger.append(Granted(payer, exact))
-            except BaseException as failure:
-                # Nobody may pay with a share that the ledger does not know of. Unless it is certain
-                # that it does not, nobody else may be given it either.
-                self._gone.add(payer)
-                if isinstance(failure, LedgerUnavailable) and not failure.uncertain:
-                    del self._shares[payer], self._left[payer]
-                    self._gone.discard(payer)
-                raise
+            self._pending_grants[payer] = exact
+        return Granted(payer, exact)
 
-    def retire(self, payer: str) -> None:
-        """Let a payer go: what they have left stays unspent for good."""
+    def cancel_grant(self, granted: Granted) -> None:
+        """Release a reserved share that is known not to be stored."""
+        with self._lock:
+            self._pending_grants.pop(granted.payer, None)
+
+    def suspend(self, payer: str) -> None:
+        """Charge a payer nothing more, while it is stored that they leave."""
         with self._lock:
             self.require(payer)
             self._gone.add(payer)
-            self._ledger.append(Left(payer))
+
+    def reinstate(self, payer: str) -> None:
+        """Undo a suspension that is known not to be stored."""
+        with self._lock:
+            self._gone.discard(payer)
 
     def require(self, payer: str) -> None:
-        """Refuse those who hold no share, or have left."""
+        """Refuse payers who hold no share, or have left."""
         self.share(payer)
         if payer in self._gone:
-            raise UnknownPayer(f"{payer} has left.", hint="Only those who hold a share can pay.")
+            raise UnknownPayer(f"{payer} has left.", hint="Only current payers can be charged.")
 
     def bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         """What each payer pays, in exact amounts that sum to the cost."""
@@ -152,87 +157,55 @@ class Accounts:
             return MappingProxyType({payer: cost})
         if not isinstance(payer, Mapping):
             raise UnknownPayer(
-                "Somebody must pay.", hint="Name one payer, or what each of several pays."
+                "A charge needs a payer.", hint="Name one payer, or map payers to amounts."
             )
-        bill = {name: amount(part, f"What {name} pays") for name, part in payer.items()}
+        bill = {name: amount(part, f"The amount of {name}") for name, part in payer.items()}
         for name in bill:
             self.require(name)
-        if sum(bill.values(), Fraction(0)) != cost:
-            raise PrivacyError("What the payers pay together is not the cost.")
+        if sum(bill.values(), ZERO) != cost:
+            raise PrivacyError("The payers' amounts do not sum to the cost.")
         return MappingProxyType(bill)
 
     def reserve(self, bill: Mapping[str, Fraction]) -> None:
-        """Set a bill aside: from now on nobody else can spend it."""
+        """Reserve a bill, or refuse it whole where a payer cannot pay."""
         with self._lock:
-            left: dict[str, Fraction] = {}
             for payer, cost in bill.items():
                 self.require(payer)
-                left[payer] = self._left[payer] - cost
-                if left[payer] < 0:
+                if cost > self.left(payer):
                     raise OverBudget(
-                        f"{payer} has {plain(self._left[payer])} left, and this costs {plain(cost)}.",
-                        hint="What has been measured before can still be answered from.",
+                        f"{payer} has {plain(self.left(payer))} left, and this costs {plain(cost)}.",
+                        hint="Ask without paying: earlier measurements still answer questions.",
                     )
-            self._left.update(left)
-
-    def free(self, bill: Mapping[str, Fraction]) -> None:
-        """Give up a reservation that was never charged: nothing was stored and no data was touched."""
-        with self._lock:
             for payer, cost in bill.items():
-                self._left[payer] += cost
+                self._reserved[payer] += cost
 
-    def charge(self, charges: Sequence[Charged], *, after: Sequence[Event] = ()) -> list[int]:
-        """Charge what was reserved for good: the charges' numbers, when the ledger has stored them.
+    def release(self, bills: Iterable[Mapping[str, Fraction]]) -> None:
+        """Release reservations that are known not to be charged."""
+        with self._lock:
+            for bill in bills:
+                for payer, cost in bill.items():
+                    self._reserved[payer] -= cost
 
-        `after` are events that are stored before them in the same breath. Where the ledger is certain
-        to have stored nothing, the reservations are given up.
-        """
-        # Outside the lock, so that a durable ledger may store many charges at once.
-        try:
-            first = self._ledger.append_many([*after, *charges]) + len(after)
-        except LedgerUnavailable as failure:
-            if not failure.uncertain:
-                for charged in charges:
-                    self.free(charged.bill)
-            raise
-        return list(range(first, first + len(charges)))
-
-    def _check_names(self, payers: Any) -> None:
-        for payer in payers:
-            if not isinstance(payer, str) or not payer:
-                raise PrivacyError(f"A payer must have a name, not {payer!r}.")
-
-    def _of(self, payer: str, amounts: Mapping[str, Fraction]) -> Fraction:
-        try:
-            return amounts[payer]
-        except (KeyError, TypeError):
-            raise UnknownPayer(
-                f"Nobody called {payer!r} holds a share.",
-                hint=f"These do: {', '.join(self.payers) or 'nobody yet'}.",
-            ) from None
+    def _require_same_budget(self, opened: Opened) -> None:
+        budget = self.budget
+        for name in ("currency", "epsilon", "delta", "total"):
+            begun, now = getattr(opened, name), getattr(budget, name)
+            if begun != now:
+                raise begun_with(name, begun, now)
 
     def __repr__(self) -> str:
         parts = (f"{p} {plain(self.spent(p))} of {plain(share)}" for p, share in self._shares.items())
         return f"Accounts({', '.join(parts)})"
 
 
-def _begun_otherwise(begun: Event, now: Opened) -> PrivacyError:
-    """Says in what a ledger differs from what it was opened with."""
-    told = "The ledger was begun with something else."
-    if isinstance(begun, Opened) and begun.domain != now.domain:
-        told = "The ledger was begun with other columns, or with other values of theirs, than these."
-    elif isinstance(begun, Opened):
-        for name in ("currency", "epsilon", "delta", "total", "neighbours"):
-            then, here = getattr(begun, name), getattr(now, name)
-            if then != here:
-                told = f"The ledger was begun with {name} = {then}, and this is {name} = {here}."
-                break
+def begun_with(name: str, begun: object, now: object) -> PrivacyError:
+    """The refusal to open a ledger under another setting than it was begun with."""
     return PrivacyError(
-        told,
-        hint="Set it back: what was spent was spent under it. Only other data may begin another ledger.",
+        f"The ledger was begun with {name} = {begun}; it cannot be opened with {name} = {now}.",
+        hint="Restore the setting: the budget was spent under it. Other data needs another ledger.",
     )
 
 
 def plain(exact: Fraction) -> str:
-    """An amount as short decimal text, for people."""
+    """An amount as short decimal text, for messages."""
     return f"{float(exact):.6g}"

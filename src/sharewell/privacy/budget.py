@@ -77,7 +77,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         if self.currency not in get_args(Currency):
-            raise PrivacyError(f"There is no currency {self.currency!r}.", hint="Use pure or zcdp.")
+            raise PrivacyError(f"Unknown currency {self.currency!r}.", hint="Use pure or zcdp.")
 
     @classmethod
     def pure(cls, epsilon: Amount) -> Budget:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
 from typing import Any, get_args
@@ -13,20 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import PrivacyError, UnknownPayer
-from sharewell.privacy.accounts import Accounts, Payer
+from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
+from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
 from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.privacy.ledger import (
     Armed,
+    Begun,
     Charged,
+    CuratorAction,
     Event,
     Exceeded,
+    Granted,
     Ledger,
+    Left,
     MemoryLedger,
     Opened,
+    Recovered,
     Released,
 )
-from sharewell.privacy.measurement import Measurement, Order
+from sharewell.privacy.measurement import Measure, Measurement, Reservation
 from sharewell.privacy.noise import (
     ExactNoise,
     Noise,
@@ -35,25 +41,27 @@ from sharewell.privacy.noise import (
     laplace_scale,
     laplace_variance,
 )
+from sharewell.privacy.sensitivity import KroneckerRows, checked
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
 from sharewell.query.block import Block, Measurable, Neighbours
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
-#: Makes a block from its plain data.
+#: Builds a block from its stored form.
 Decode = Callable[[Domain, Mapping[str, Any]], Measurable]
+#: Is called with every event and its number: those read at opening, then those stored.
+Observer = Callable[[int, Event], None]
 
-
-#: Says which events to store for what was measured.
-Report = Callable[[Sequence[Measurement]], Sequence[Event]]
+#: Events that only the kernel stores.
+KERNEL_EVENTS = (Begun, Opened, Granted, Charged, Released, Armed, Exceeded, Left, Recovered)
 
 
 class Curator:
     """Holds a data vector and a budget; `measure` and a sparse vector's `exceeds` are the only ways in.
 
-    Every verb keeps to one order: check what is public, charge, wait until the ledger has stored the
-    charge, only then draw noise and touch the data, store what is released, return it. A charge is
-    never given back. After it, nothing that happens depends on a true count except the value itself.
+    Every verb keeps to one order: validate what is public, reserve, store the charge, only then draw
+    noise and touch the data, store what is released, return it. A charge is never refunded. After it,
+    nothing that happens depends on a true count except the value itself.
 
     Privacy: all measurements and tests together cost at most `budget.total`, in its currency.
     """
@@ -67,6 +75,7 @@ class Curator:
         neighbours: Neighbours = "add-remove",
         noise: Noise | None = None,
         ledger: Ledger | None = None,
+        observer: Observer | None = None,
     ) -> None:
         if not isinstance(data, DataVector) or not isinstance(budget, Budget):
             raise PrivacyError(
@@ -75,44 +84,66 @@ class Curator:
             )
         if neighbours not in get_args(Neighbours):
             raise PrivacyError(
-                f"Tables cannot be neighbours by {neighbours!r}.",
+                f"Unknown neighbouring relation {neighbours!r}.",
                 hint='Use "add-remove" or "replace-one".',
             )
         self.budget = budget
         self.neighbours = neighbours
+        self.domain = data.domain
         self._data = data
         self._only: str | None = None
         self._noise = ExactNoise() if noise is None else noise
         self._ledger = MemoryLedger() if ledger is None else ledger
-        opened = Opened.of(budget, neighbours, data.domain)
-        self._accounts = Accounts(budget, shares, self._ledger, opened)
+        self._observer = observer
         self._lock = Lock()
-        #: Orders that were placed here and neither filled nor given up; views share them.
-        self._orders: set[Order] = set()
-        #: What was charged before this curator was opened and never released.
-        self._unfinished = self._find_unfinished()
+        #: Reservations neither charged nor released; views share them.
+        self._reservations: set[Reservation] = set()
+        self._accounts = Accounts(budget)
+        self._past = KernelHistory()
+        stated = _exact_shares(shares, budget)
+        self._replay()
+        self.admit(stated)
 
-    @property
-    def domain(self) -> Domain:
-        """The public domain of the data."""
-        return self._data.domain
+    def _replay(self) -> None:
+        """Fold the events that the ledger holds, or begin it."""
+        opened = Opened.of(self.budget, self.neighbours, self.domain)
+        is_open = False
+        for number, event in enumerate(self._ledger.events()):
+            if not is_open and not isinstance(event, Begun | CuratorAction):
+                _require_same_terms(event, opened)
+                is_open = True
+            self._past.apply(number, event)
+            self._apply(number, event)
+        if not is_open:
+            self._append([opened])
+        self._accounts.require_within_budget()
+
+    def _apply(self, number: int, event: Event) -> None:
+        self._accounts.apply(event)
+        if self._observer is not None:
+            self._observer(number, event)
+
+    def _append(self, events: Sequence[Event]) -> int:
+        """Store events, then account for them: the number of the first."""
+        first = self._ledger.append_many(events)
+        for number, event in enumerate(events, first):
+            self._apply(number, event)
+        return first
+
+    # Shares
 
     @property
     def payers(self) -> tuple[str, ...]:
-        """Everybody who holds a share and has not left; in a view, its own payer."""
+        """All who hold a share and have not left; in a view, its own payer."""
         payers = self._accounts.payers
         return payers if self._only is None else tuple(p for p in payers if p == self._only)
 
-    def serves(self, payer: str) -> bool:
-        """Whether somebody is among the payers."""
-        return payer in self._accounts and self._only in (None, payer)
-
     def share(self, payer: str) -> Fraction:
-        """What a payer was given."""
+        """The share that a payer was granted."""
         return self._accounts.share(payer)
 
     def spent(self, payer: str) -> Fraction:
-        """What a payer has been charged so far."""
+        """What was charged to a payer, or is reserved for a charge."""
         return self._accounts.spent(payer)
 
     def left(self, payer: str) -> Fraction:
@@ -121,29 +152,58 @@ class Curator:
 
     @property
     def unallocated(self) -> Fraction:
-        """What is left of the total for new payers."""
+        """The part of the total that was never granted."""
         return self._accounts.unallocated
 
     def grant(self, payer: str, share: Amount) -> None:
-        """Give a new payer a share of what nobody holds yet."""
-        self._accounts.grant(payer, share)
+        """Grant a new payer a share of the unallocated budget."""
+        granted = self._accounts.reserve_grant(payer, share)
+        try:
+            self._append([granted])
+        except LedgerUnavailable as failure:
+            if not failure.uncertain:
+                self._accounts.cancel_grant(granted)
+            raise
+
+    def admit(self, shares: Mapping[str, Amount]) -> None:
+        """Grant every stated share that the ledger does not know yet; refuse one that differs."""
+        for payer, share in _exact_shares(shares, self.budget).items():
+            if payer not in self._past.shares:
+                self.grant(payer, share)
+            elif self._past.shares[payer] != share:
+                raise PrivacyError(
+                    f"The ledger granted {payer} a share of {self._past.shares[payer]}, not {share}.",
+                    hint="Restore the share: shares cannot change.",
+                )
 
     def retire(self, payer: str) -> None:
-        """Let a payer go: what they have left stays unspent for good."""
-        self._accounts.retire(payer)
+        """Let a payer leave: what they have left stays unspent for good."""
+        self._accounts.suspend(payer)
+        try:
+            self._append([Left(payer)])
+        except LedgerUnavailable as failure:
+            if not failure.uncertain:
+                self._accounts.reinstate(payer)
+            raise
 
     def alone(self, payer: str) -> Curator:
-        """The same curator, ledger and budget, as if this payer were the only one."""
+        """A view of the same curator, ledger and budget in which this payer is the only one."""
         self._accounts.require(payer)
         view = copy(self)
         view._only = payer
         return view
 
-    def scales(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
-        """The scale of the noise on each row that a cost buys for a block; public."""
+    def snapshot(self) -> Curator:
+        """The public state as of now, for quotes from any thread; see `CuratorSnapshot`."""
+        return CuratorSnapshot(self)
+
+    # Measurements
+
+    def scales(self, block: Measurable | KroneckerRows, cost: Amount) -> NDArray[np.float64]:
+        """The noise scale of each row that a cost buys for a block; public."""
         exact = amount(cost, "The cost")
         if block.domain != self.domain:
-            raise PrivacyError("The block is over another domain than the data.")
+            raise PrivacyError("The block and the data have different domains.")
         units = block.units(self.neighbours)
         if self.budget.currency == "pure":
             sensitivity = block.l1_sensitivity(self.neighbours)
@@ -160,95 +220,102 @@ class Curator:
         return _per_value(scales, laplace_variance if pure else gaussian_variance)
 
     def measure(self, block: Measurable | LinearQuery, cost: Amount, payer: Payer) -> Measurement:
-        """Every row of a block, or one query, with exact discrete noise, for a cost charged first.
+        """Measure every row of a block, or one query, with exact discrete noise.
 
-        Privacy: costs `cost`. Trusts the block's sensitivity, which is computed from public weights.
-        """
-        return self.fill([self.order(block, cost, payer)])[0]
-
-    def order(self, block: Measurable | LinearQuery, cost: Amount, payer: Payer) -> Order:
-        """Check that something can be measured, and set its cost aside; `fill` charges and measures.
-
-        Privacy: costs nothing yet, and touches no data.
+        Privacy: costs `cost`. The sensitivity is computed here from the block's public weights.
         """
         if isinstance(block, LinearQuery):
             block = Block(block.domain, [block])
-        if not hasattr(block, "l1_sensitivity"):
-            raise PrivacyError(
-                f"A {type(block).__name__} cannot be measured.",
-                hint="Give a query or a block, such as those of compile_sql(...).blocks.",
-            )
-        exact = amount(cost, "The cost")
-        bill = self._bill(exact, payer)
-        if not len(block):
-            raise PrivacyError("There is nothing to measure: the block has no rows.")
-        scales = self.scales(block, exact)
-        scales.flags.writeable = False
-        self._accounts.reserve(bill)
-        order = Order(block, scales, exact, bill)
-        with self._lock:
-            self._orders.add(order)
-        return order
-
-    def cancel(self, order: Order) -> None:
-        """Give up an order that was not filled: nothing was charged for it."""
-        self._take([order])
-        self._accounts.free(order.bill)
-
-    def holds(self, order: Order) -> bool:
-        """Whether an order was placed here, and neither filled nor given up."""
-        return order in self._orders
-
-    def fill(
-        self, orders: Sequence[Order], *, before: Sequence[Event] = (), report: Report | None = None
-    ) -> list[Measurement]:
-        """Charge several orders in one breath, and when that is stored, measure them all.
-
-        `before` are events to store ahead of the charges. `report` is given the measurements and says
-        which events to store for them: it puts others beside the `Released` ones, which it must keep.
-        What was measured is returned when all of that is stored, and not before.
-
-        Privacy: costs what the orders cost. Each is charged once, and filled once.
-        """
-        if not orders and not before:
-            return []
-        self._take(orders)
-        numbers = self._accounts.charge([order.charged for order in orders], after=before)
-        # Drawn for all orders together: each draw is its own, and many at once take little longer.
-        noise = self._draw(np.concatenate([np.zeros(0), *(order.scales for order in orders)]))
-        ends = np.cumsum([len(order.scales) for order in orders])
-        parts = np.split(noise, ends[:-1]) if orders else []
-        found = [self._add(*each) for each in zip(orders, numbers, parts, strict=True)]
-        released = [measurement.released for measurement in found]
-        events = released if report is None else list(report(found))
-        if [event for event in events if isinstance(event, Released)] != released:
-            raise PrivacyError("What was released must be stored as it is, in order.")
-        self._ledger.append_many(events)
+        reservation = self.reserve(Measure(block, amount(cost, "The cost"), payer))
+        [found] = self.charge([reservation])
+        self.store([found])
         return found
 
-    def _take(self, orders: Sequence[Order]) -> None:
-        """Take orders out, all or none: each was placed here, and is used once."""
+    def reserve(self, request: Measure) -> Reservation:
+        """Validate a request to measure, and reserve its cost.
+
+        Privacy: costs nothing yet, and touches no data.
+        """
+        block, cost = request.block, request.cost
+        rows = self._checked(block)
+        bill = self._bill(cost, request.payer)
+        if not len(rows):
+            raise PrivacyError("Cannot measure a block without rows.")
+        scales = self.scales(rows, cost)
+        scales.flags.writeable = False
+        self._accounts.reserve(bill)
+        reservation = Reservation(block, rows, scales, cost, bill)
         with self._lock:
-            if len(set(orders) & self._orders) < len(orders):
+            self._reservations.add(reservation)
+        return reservation
+
+    def _checked(self, block: Measurable) -> Block | KroneckerRows:
+        return checked(block, self.domain, self.neighbours, 1 if self.budget.currency == "pure" else 2)
+
+    def release(self, reservation: Reservation) -> None:
+        """Release a reservation: nothing was charged for it."""
+        self._claim([reservation])
+        self._accounts.release([reservation.bill])
+
+    def charge(
+        self, reservations: Sequence[Reservation], before: Sequence[Event] = ()
+    ) -> list[Measurement]:
+        """Charge reservations in one commit, after the events `before`; once stored, measure them.
+
+        The caller must `store` what was measured before it gives any of it away: `privacy.driver` does.
+
+        Privacy: costs what was reserved. Each reservation is charged once, and measured once.
+        """
+        self._claim(reservations)
+        try:
+            first = self._append([*before, *(each.charged for each in reservations)]) + len(before)
+        except LedgerUnavailable as failure:
+            if not failure.uncertain:
+                self._accounts.release(each.bill for each in reservations)
+            raise
+        # Drawn for all together: draws are independent, and many at once take little longer.
+        noise = self._draw(np.concatenate([np.zeros(0), *(each.scales for each in reservations)]))
+        ends = np.cumsum([len(each.scales) for each in reservations])
+        parts = np.split(noise, ends[:-1]) if reservations else []
+        return [
+            self._measured(reservation, charge, part)
+            for charge, (reservation, part) in enumerate(zip(reservations, parts, strict=True), first)
+        ]
+
+    def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
+        """Store what was measured, together with events that are computed from it."""
+        released: list[Event] = [measurement.released for measurement in measured]
+        events = released if events is None else events
+        if [event for event in events if isinstance(event, KERNEL_EVENTS)] != released:
+            raise PrivacyError("Every measurement must be stored as it was released, in order.")
+        if events:
+            self._append(events)
+
+    def record(self, events: Sequence[Event]) -> int:
+        """Store events of the layers above: the number of the first."""
+        if any(isinstance(event, KERNEL_EVENTS) for event in events):
+            raise PrivacyError("Only the kernel stores charges, releases and shares.")
+        return self._append(events)
+
+    def _claim(self, reservations: Sequence[Reservation]) -> None:
+        """Take reservations out, all or none: each was made here, and is used once."""
+        with self._lock:
+            if len(set(reservations) & self._reservations) < len(reservations):
                 raise PrivacyError(
-                    "An order is filled once, by the curator that it was placed with.",
-                    hint="Place a new one.",
+                    "A reservation is used once, by the curator that made it.",
+                    hint="Make a new reservation.",
                 )
-            self._orders.difference_update(orders)
+            self._reservations.difference_update(reservations)
 
-    def _draw_for(self, order: Order, charge: int) -> Measurement:
-        """Noisy values for what was charged."""
-        return self._add(order, charge, self._draw(order.scales))
-
-    def _add(self, order: Order, charge: int, values: NDArray[np.int64]) -> Measurement:
-        """The true answers on top of noise: the only line of a measurement that reads the data."""
-        values += order.block.answers(self._data.counts)
+    def _measured(self, reserved: Reservation, charge: int, values: NDArray[np.int64]) -> Measurement:
+        """Add the true answers to noise: the only line of a measurement that reads the data."""
+        values += reserved.rows.answers(self._data.counts)
         values.flags.writeable = False
-        variances = self._variances(order.scales)
-        return Measurement(order.block, values, variances, order.cost, order.bill, charge)
+        variances = self._variances(reserved.scales)
+        return Measurement(reserved.block, values, variances, reserved.cost, reserved.bill, charge)
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Fresh noise of these scales, drawn together for all rows that have the same one."""
+        """Draw fresh noise, together for all rows of the same scale."""
         draw = self._noise.laplace if self.budget.currency == "pure" else self._noise.gaussian
         noise = np.zeros(len(scales), dtype=np.int64)
         if len(scales) == 1:
@@ -258,73 +325,75 @@ class Curator:
             noise[rows] = draw(scale, int(rows.sum()))
         return noise
 
+    # What the ledger held at opening
+
     def complete(self, decode: Decode) -> list[Measurement]:
-        """Measure what was charged before a crash and never released, so that it is not lost.
+        """Measure what was charged before a crash and never released; arm sparse vectors likewise.
 
-        A sparse vector that was charged and never armed is armed.
-
-        Privacy: costs nothing more. Values leave the kernel only when they are stored, and those of
-        these charges never were; so each charge is still used for one release. Only charges from
-        before this curator was opened count, and each of them once.
+        Privacy: costs nothing more. Values leave the kernel only once they are stored, and those of
+        these charges never were; so each charge is still used for one release. Only charges from before
+        this curator was opened count, and each of them once.
         """
         with self._lock:
-            mine = {number: c for number, c in self._unfinished.items() if self._sees(c)}
+            mine = {number: c for number, c in self._past.unfinished.items() if self._sees(c)}
             for number in mine:
-                del self._unfinished[number]
+                del self._past.unfinished[number]
+        measures = {
+            n: self._charged_before(c, decode) for n, c in mine.items() if "measure" in c.purpose
+        }
         found, events = [], list[Event]()
         for number, charged in mine.items():
-            if "measure" in charged.purpose:
-                block = decode(self.domain, charged.purpose["measure"])
-                cost = sum(charged.bill.values(), Fraction(0))
-                found.append(self._draw_for(Order(block, _scales(charged), cost, charged.bill), number))
+            if number in measures:
+                reserved = measures[number]
+                found.append(self._measured(reserved, number, self._draw(reserved.scales)))
                 events.append(found[-1].released)
+                self._past.released.append((number, charged, found[-1].released))
             else:
                 plan = SparseVectorPlan.from_json(charged.purpose["sparse_vector"])
                 events.append(Armed(number, plan.arm(self._noise)))
+                self._past.apply(number, events[-1])
         if events:
-            self._ledger.append_many(events)
+            self._append(events)
         return found
 
-    def _find_unfinished(self) -> dict[int, Charged]:
-        """The charges for which nothing was stored afterwards."""
-        charges: dict[int, Charged] = {}
-        released: set[int] = set()
-        for number, event in enumerate(self._ledger.events()):
-            if isinstance(event, Charged):
-                charges[number] = event
-            elif isinstance(event, Released | Armed):
-                if event.charge in released:
-                    raise PrivacyError(
-                        "The ledger has released a charge twice.", hint="Do not go on with it."
-                    )
-                released.add(event.charge)
-        return {
-            number: charged
-            for number, charged in charges.items()
-            if number not in released and charged.purpose.keys() & {"measure", "sparse_vector"}
-        }
+    def _charged_before(self, charged: Charged, decode: Decode) -> Reservation:
+        """The reservation that was charged before a crash; refuses scales that its cost does not buy."""
+        block, cost = decode(self.domain, charged.purpose["measure"]), _cost(charged)
+        rows, scales = self._checked(block), _scales(charged)
+        needed = self.scales(rows, cost)
+        if scales.shape != needed.shape or not (scales >= needed).all():
+            raise PrivacyError(
+                "The ledger is not consistent: it charged for less noise than its rows need.",
+                hint="Do not continue with it.",
+            )
+        return Reservation(block, rows, scales, cost, charged.bill)
 
-    def history(self, decode: Decode) -> Iterator[Measurement]:
-        """Every measurement that the ledger holds, in order, as it was released.
+    def history(self, decode: Decode) -> list[Measurement]:
+        """Every measurement that the ledger held at opening, in order, as it was released.
 
-        A view sees what its own payer paid for alone.
+        Handed over once, to the mechanism that learns from it. A view has what its own payer alone paid.
         """
-        charges: dict[int, Charged] = {}
-        for number, event in enumerate(self._ledger.events()):
-            if isinstance(event, Charged) and "measure" in event.purpose and self._sees(event):
-                charges[number] = event
-            elif isinstance(event, Released) and event.charge in charges:
-                charged = charges[event.charge]
-                block = decode(self.domain, charged.purpose["measure"])
-                values = np.array(event.values, dtype=np.int64)
-                cost = sum(charged.bill.values(), Fraction(0))
-                variances = self._variances(_scales(charged))
-                yield Measurement(block, values, variances, cost, charged.bill, event.charge)
+        with self._lock:
+            mine = [each for each in self._past.released if self._sees(each[1])]
+            self._past.released = [each for each in self._past.released if not self._sees(each[1])]
+        return [
+            Measurement(
+                decode(self.domain, charged.purpose["measure"]),
+                np.array(released.values, dtype=np.int64),
+                self._variances(_scales(charged)),
+                _cost(charged),
+                charged.bill,
+                number,
+            )
+            for number, charged, released in mine
+        ]
+
+    # Sparse vectors
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1
     ) -> SparseVector:
-        """A sparse vector over the data, paid for in full before its first test.
+        """Open a sparse vector over the data, paid for in full before its first test.
 
         Privacy: costs epsilon in the pure currency, epsilon^2 / 2 as rho, for all of its tests.
         """
@@ -332,43 +401,34 @@ class Curator:
         plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
         self._accounts.reserve(bill)
-        [charge] = self._accounts.charge([Charged(bill, {"sparse_vector": plan.to_json()})])
+        charge = self._append([Charged(bill, {"sparse_vector": plan.to_json()})])
         armed = Armed(charge, plan.arm(self._noise))
-        self._ledger.append(armed)
-        return self._armed(plan, armed, positives)
+        self._append([armed])
+        return self._opened(plan, armed, positives)
 
     def sparse_vectors(self) -> list[SparseVector]:
-        """The sparse vectors that the ledger holds, with the positives that each has left."""
-        plans: dict[int, SparseVectorPlan] = {}
-        armed: dict[int, Armed] = {}
-        used: Counter[int] = Counter()
-        for number, event in enumerate(self._ledger.events()):
-            if isinstance(event, Charged) and "sparse_vector" in event.purpose and self._sees(event):
-                plans[number] = SparseVectorPlan.from_json(event.purpose["sparse_vector"])
-            elif isinstance(event, Armed) and event.charge in plans:
-                armed[event.charge] = event
-            elif isinstance(event, Exceeded):
-                used[event.charge] += 1
+        """The sparse vectors that the ledger held at opening, with the positives that each has left."""
         return [
-            self._armed(plans[charge], event, plans[charge].positives - used[charge])
-            for charge, event in armed.items()
+            self._opened(plan, armed, self._past.positives_left(charge, plan))
+            for charge, armed in self._past.armed.items()
+            if self._sees(self._past.charges[charge])
+            for plan in [SparseVectorPlan.from_json(self._past.charges[charge].purpose["sparse_vector"])]
         ]
 
-    def _armed(self, plan: SparseVectorPlan, armed: Armed, positives_left: int) -> SparseVector:
+    def _opened(self, plan: SparseVectorPlan, armed: Armed, positives_left: int) -> SparseVector:
         def answer(query: LinearQuery) -> int:
             return int(query.dot(self._data.counts))
 
         def record(query: LinearQuery, guess: int) -> None:
-            self._ledger.append(Exceeded(armed.charge, query.to_json(), guess))
+            self._append([Exceeded(armed.charge, query.to_json(), guess)])
 
         threshold = armed.noisy_threshold
         return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         bill = self._accounts.bill(cost, payer)
-        # The accounts know everybody here; a view has one payer.
-        if self._only is not None and (strangers := sorted(set(bill) - set(self.payers))):
-            raise UnknownPayer(f"{strangers[0]} does not pay here.")
+        if self._only is not None and (others := sorted(set(bill) - set(self.payers))):
+            raise UnknownPayer(f"{others[0]} is not a payer of this view.")
         return bill
 
     def _sees(self, charged: Charged) -> bool:
@@ -379,9 +439,121 @@ class Curator:
         return f"Curator({self.domain.size:,} cells, {self.budget.currency}, {self._accounts})"
 
 
+class CuratorSnapshot(Curator):
+    """The accounts of a curator at one moment: it states prices and noise, and never changes.
+
+    Privacy: holds no data, and refuses every charge.
+    """
+
+    def __init__(self, live: Curator) -> None:
+        self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
+        self._accounts = live._accounts.snapshot()
+        self._only = live._only
+
+    def reserve(self, request: Measure) -> Reservation:
+        """Refused."""
+        raise _read_only()
+
+    def _append(self, events: Sequence[Event]) -> int:
+        raise _read_only()
+
+
+def _read_only() -> PrivacyError:
+    return PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
+
+
+@dataclass
+class KernelHistory:
+    """What a ledger held of the kernel when it was opened: a fold that depends on nothing above."""
+
+    shares: dict[str, Fraction] = field(default_factory=dict)
+    #: Charges of sparse vectors, by number.
+    charges: dict[int, Charged] = field(default_factory=dict)
+    #: Charges that nothing was released for.
+    unfinished: dict[int, Charged] = field(default_factory=dict)
+    released: list[tuple[int, Charged, Released]] = field(default_factory=list)
+    armed: dict[int, Armed] = field(default_factory=dict)
+    positives: Counter[int] = field(default_factory=Counter)
+    #: Sparse vectors whose positive answers a recovered ledger may have lost.
+    ended: set[int] = field(default_factory=set)
+    _finished: set[int] = field(default_factory=set)
+
+    def apply(self, number: int, event: Event) -> None:
+        """Take in one event."""
+        match event:
+            case Granted(payer, share):
+                self.shares[payer] = share
+            case Charged(_, purpose):
+                if purpose.keys() & {"measure", "sparse_vector"}:
+                    self.unfinished[number] = event
+                if "sparse_vector" in purpose:
+                    self.charges[number] = event
+            case Released(charge):
+                charged = self._finish(charge)
+                if charged is not None and "measure" in charged.purpose:
+                    self.released.append((charge, charged, event))
+            case Armed(charge):
+                self._finish(charge)
+                if charge in self.charges:
+                    self.armed[charge] = event
+            case Exceeded(charge):
+                self.positives[charge] += 1
+            case Recovered():
+                # The lost events may have released these charges, and used up the positives.
+                self._finished.update(self.unfinished)
+                self.unfinished.clear()
+                self.ended.update(self.armed)
+
+    def positives_left(self, charge: int, plan: SparseVectorPlan) -> int:
+        """How many positive answers a sparse vector may still give."""
+        return 0 if charge in self.ended else plan.positives - self.positives[charge]
+
+    def _finish(self, charge: int) -> Charged | None:
+        if charge in self._finished:
+            raise PrivacyError(
+                "The ledger has released a charge twice.", hint="Do not continue with it."
+            )
+        self._finished.add(charge)
+        return self.unfinished.pop(charge, None)
+
+
+def _exact_shares(shares: Mapping[str, Amount], budget: Budget) -> dict[str, Fraction]:
+    if not isinstance(shares, Mapping):
+        raise PrivacyError(
+            "Shares must be a mapping from names to amounts.", hint='Write {"ann": "1/2", "ben": "1/2"}.'
+        )
+    for payer in shares:
+        if not isinstance(payer, str) or not payer:
+            raise PrivacyError(f"A payer's name must be a non-empty string, not {payer!r}.")
+    exact = {payer: amount(share, f"The share of {payer}") for payer, share in shares.items()}
+    if sum(exact.values(), ZERO) > budget.total:
+        raise OverBudget(
+            "The shares sum to more than the total budget.",
+            hint=f"They may sum to at most {plain(budget.total)}.",
+        )
+    return exact
+
+
+def _require_same_terms(begun: Event, opened: Opened) -> None:
+    """Refuse a ledger that was begun for other data, or under other definitions of privacy."""
+    if not isinstance(begun, Opened):
+        raise PrivacyError("The ledger does not begin by opening a dataset.")
+    if begun.domain != opened.domain:
+        raise PrivacyError(
+            "The ledger was begun with other attributes, or other values of them.",
+            hint="Restore them: the budget was spent under them. Other data needs another ledger.",
+        )
+    if begun.neighbours != opened.neighbours:
+        raise begun_with("neighbours", begun.neighbours, opened.neighbours)
+
+
 def _scales(charged: Charged) -> NDArray[np.float64]:
-    """The scales that a charge was made for."""
+    """The noise scales that were charged for."""
     return np.array([float.fromhex(scale) for scale in charged.purpose["scales"]])
+
+
+def _cost(charged: Charged) -> Fraction:
+    return sum(charged.bill.values(), ZERO)
 
 
 def _per_value(array: NDArray[Any], of_value: Callable[[Any], float]) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ and its meaning never changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
@@ -16,6 +16,14 @@ from typing import Any, ClassVar, Protocol
 
 from sharewell.privacy.budget import Budget
 from sharewell.query.domain import Domain
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A curator began the ledger, or adopted an older one, for the dataset with this random id."""
+
+    version: ClassVar[int] = 1
+    dataset: str
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,8 @@ class Released:
 class Armed:
     """A sparse vector drew its noisy threshold, which it needs again after a restart.
 
-    Secret, like the data itself: whoever knew it would learn from negative answers, which are free
-    because nobody does. It is in no `repr`, and no one is ever shown it.
+    Secret, like the data itself: with it, negative answers would reveal more than they cost. It is in
+    no `repr`, and is never shown.
     """
 
     version: ClassVar[int] = 1
@@ -93,6 +101,34 @@ class Left:
 
     version: ClassVar[int] = 1
     payer: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """Payers were charged for what a witness says was spent and this ledger lacks.
+
+    `witnessed` is the head that the witness named. The lost events may have released what was charged
+    before this one: nothing is released for those charges any more, and no sparse vector continues.
+    """
+
+    version: ClassVar[int] = 1
+    bill: Mapping[str, Fraction]
+    witnessed: str
+
+
+@dataclass(frozen=True)
+class CuratorAction:
+    """A curator began, adopted or recovered a ledger, changed who may ask, or paused the dataset.
+
+    `curator` is empty for an action on the command line. `subject` is the analyst or curator whom it
+    concerns, and `token` the public id of a token, never its secret.
+    """
+
+    version: ClassVar[int] = 1
+    curator: str
+    action: str
+    subject: str = ""
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,8 +167,24 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class AnsweredFree:
+    """The question with that number got answers that cost nothing; they are stored beside the ledger.
+
+    The event has the number of answers, and length and SHA-256 of their text in UTF-8: so hashes of the
+    ledger cover the text. Few of them are read again, so `events` leaves `text` out.
+    """
+
+    version: ClassVar[int] = 1
+    asked: int
+    size: int
+    length: int
+    digest: str
+    text: str | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Refused:
-    """The question with that number could not be answered; asked again, it is refused alike."""
+    """The question with that number could not be answered; asked again, it is refused again."""
 
     version: ClassVar[int] = 1
     asked: int
@@ -142,7 +194,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Turn:
-    """The scheduler took the questions with those numbers, in that order, and stands like that now."""
+    """The scheduler took the questions with those numbers, in that order, and this is its new state."""
 
     version: ClassVar[int] = 1
     asked: tuple[int, ...]
@@ -168,13 +220,29 @@ Event = (
     | Configured
     | Asked
     | Answered
+    | AnsweredFree
     | Refused
     | Turn
     | Done
+    | Begun
+    | Recovered
+    | CuratorAction
 )
 
-#: Events that nobody is ever shown.
+#: Events that are never shown.
 SECRET = (Armed,)
+
+#: Events that end a question.
+Ending = Answered | AnsweredFree | Refused
+
+
+@dataclass(frozen=True)
+class StoredQuestion:
+    """A question in a ledger with its number, and how it ended, if it has."""
+
+    number: int
+    asked: Asked
+    ending: Ending | None
 
 
 class Ledger(Protocol):
@@ -185,16 +253,29 @@ class Ledger(Protocol):
     """
 
     def append(self, event: Event) -> int:
-        """Store an event for good and give its number, counted from 0; safe from many threads."""
+        """Store an event durably and return its number, counted from 0; safe from many threads."""
 
     def append_many(self, events: Sequence[Event]) -> int:
         """Store several events in a row, all or none of them, and give the first one's number."""
 
-    def events(self) -> Iterator[Event]:
-        """Every event so far, in order."""
+    def events(self, start: int = 0) -> Iterator[Event]:
+        """Every event so far from a number on, in order."""
 
     def __len__(self) -> int:
-        """How many events there are: the number of the next one, unless somebody else is quicker."""
+        """The number of events so far."""
+
+
+class QuestionLedger(Ledger, Protocol):
+    """A ledger that finds questions again, with the text of free answers."""
+
+    def find(self, keys: Collection[tuple[str, str]]) -> list[StoredQuestion]:
+        """The questions with these pairs of an analyst and a key, as far as there are any."""
+
+    def question(self, number: int) -> StoredQuestion | None:
+        """The question with that number."""
+
+    def questions(self, analyst: str, after: int = -1) -> Iterator[StoredQuestion]:
+        """An analyst's questions with numbers above `after`, in order."""
 
 
 class MemoryLedger:
@@ -202,6 +283,8 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
+        self._asked: dict[tuple[str, str], int] = {}
+        self._endings: dict[int, Ending] = {}
         self._lock = Lock()
 
     def append(self, event: Event) -> int:
@@ -211,12 +294,37 @@ class MemoryLedger:
     def append_many(self, events: Sequence[Event]) -> int:
         """Store several events in a row and give the first one's number."""
         with self._lock:
+            first = len(self._events)
+            for number, event in enumerate(events, first):
+                if isinstance(event, Asked):
+                    self._asked.setdefault((event.analyst, event.key), number)
+                elif isinstance(event, Ending):
+                    self._endings.setdefault(event.asked, event)
             self._events.extend(events)
-            return len(self._events) - len(events)
+            return first
 
-    def events(self) -> Iterator[Event]:
-        """Every event so far, in order."""
-        return iter(tuple(self._events))
+    def events(self, start: int = 0) -> Iterator[Event]:
+        """Every event so far from a number on, in order."""
+        return iter(tuple(self._events[start:]))
+
+    def find(self, keys: Collection[tuple[str, str]]) -> list[StoredQuestion]:
+        """The questions with these pairs of an analyst and a key."""
+        found = [self.question(self._asked[key]) for key in keys if key in self._asked]
+        return [each for each in found if each]
+
+    def question(self, number: int) -> StoredQuestion | None:
+        """The question with that number."""
+        asked = self._events[number] if 0 <= number < len(self._events) else None
+        if not isinstance(asked, Asked):
+            return None
+        return StoredQuestion(number, asked, self._endings.get(number))
+
+    def questions(self, analyst: str, after: int = -1) -> Iterator[StoredQuestion]:
+        """An analyst's questions with numbers above `after`, in order."""
+        for number in range(after + 1, len(self._events)):
+            found = self.question(number)
+            if found and found.asked.analyst == analyst:
+                yield found
 
     def __len__(self) -> int:
         return len(self._events)

@@ -1,4 +1,4 @@
-"""Measurements: what was ordered of the kernel, and what came out of it."""
+"""Requests to the kernel, and the measurements that it returns."""
 
 from __future__ import annotations
 
@@ -10,15 +10,59 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.privacy.accounts import Payer
 from sharewell.privacy.ledger import Charged, Released
-from sharewell.query.block import Measurable
+from sharewell.privacy.sensitivity import KroneckerRows
+from sharewell.privacy.sparse_vector import SparseVector
+from sharewell.query.block import Block, Measurable
+from sharewell.query.linear import LinearQuery
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A request: measure every row of a block with noise, at a cost charged to a payer."""
+
+    block: Measurable
+    cost: Fraction
+    payer: Payer
+
+
+@dataclass(frozen=True)
+class Test:
+    """A request: test whether a query's answer is a sparse vector's threshold away from a guess."""
+
+    sparse_vector: SparseVector
+    query: LinearQuery
+    guess: float
+
+
+#: The requests that a mechanism may yield.
+Request = Measure | Test
+
+
+@dataclass(frozen=True, eq=False)
+class Reservation:
+    """A valid request to measure whose cost is reserved: charged once, or released once."""
+
+    block: Measurable
+    #: The kernel's own copy of the rows, whose sensitivity it has computed.
+    rows: Block | KroneckerRows
+    scales: NDArray[np.float64]
+    cost: Fraction
+    bill: Mapping[str, Fraction]
+
+    @cached_property
+    def charged(self) -> Charged:
+        """The event that charges it, for the rows that are measured: not for what the block says."""
+        scales = [scale.hex() for scale in self.scales.tolist()]
+        return Charged(self.bill, {"measure": self.rows.to_json(), "scales": scales})
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A block's noisy values, public from now on, and the exact variance of each.
+    """A block's noisy values, public once stored, and the exact variance of each.
 
-    `charge` is the number of its event in the ledger.
+    `charge` is the number of the event that paid for it.
     """
 
     block: Measurable
@@ -30,21 +74,5 @@ class Measurement:
 
     @property
     def released(self) -> Released:
-        """The event that says so."""
+        """The event that releases it."""
         return Released(self.charge, tuple(self.values.tolist()))
-
-
-@dataclass(frozen=True, eq=False)
-class Order:
-    """Something that can be measured, checked, with its cost set aside: to be filled once."""
-
-    block: Measurable
-    scales: NDArray[np.float64]
-    cost: Fraction
-    bill: Mapping[str, Fraction]
-
-    @cached_property
-    def charged(self) -> Charged:
-        """The event that says who pays what for it."""
-        scales = [scale.hex() for scale in self.scales.tolist()]
-        return Charged(self.bill, {"measure": self.block.to_json(), "scales": scales})

@@ -55,7 +55,7 @@ class ExactNoise:
 
 
 class NoNoise:
-    """No noise at all: to rehearse on an empty table, and to see that exact answers are recovered.
+    """No noise at all: for dry runs on an empty table, and to see that exact answers are recovered.
 
     Privacy: none. Not for real data; the service refuses any source that is not `exact`.
     """
@@ -107,7 +107,7 @@ def _up(exact: Fraction, value: Any, first: Any = float) -> float:
     """The smallest double near first(exact) whose value is at least the exact one."""
     if exact > Fraction(MAX_SCALE) ** 2 or first(exact) > MAX_SCALE:
         raise PrivacyError(
-            "The cost is so small that the noise would drown any answer.", hint="Pay more for it."
+            "The cost is too small: the noise would exceed any answer.", hint="Pay more for it."
         )
     scale = float(first(exact))
     while value(scale) < exact:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 from sharewell.errors import Exhausted, PrivacyError
 from sharewell.privacy.noise import Noise, laplace_scale
+from sharewell.privacy.sensitivity import rebuilt_queries
 from sharewell.query.block import Block, Neighbours
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import Domain
@@ -104,21 +105,33 @@ class SparseVector:
         self._lock = Lock()
         self._noisy_threshold = noisy_threshold
 
+    def snapshot(self) -> SparseVector:
+        """The plan and the positives that are left as of now.
+
+        Privacy: holds neither the data nor the noisy threshold, and refuses every test.
+        """
+
+        def refuse(*_: object) -> NoReturn:
+            raise PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
+
+        left = self.positives_left
+        return SparseVector(self.plan, self._domain, refuse, self._noise, refuse, 0, left)
+
     def exceeds(self, query: LinearQuery, guess: float) -> bool:
         """Whether the guess is, up to noise, at least the threshold away from the truth."""
         with self._lock:
-            whole = self._check(query, guess)
+            own, whole = self._check(query, guess)
             noise = int(self._noise.laplace(self.plan.query_scale, 1)[0])
             # In one expression: no variable holds the distance for a debugger or a traceback to show.
-            if abs(self._answer(query) - whole) + noise < self._noisy_threshold:
+            if abs(self._answer(own) - whole) + noise < self._noisy_threshold:
                 return False
             self.positives_left -= 1
-            return self._stored(query, whole)
+            return self._stored(own, whole)
 
     def _stored(self, query: LinearQuery, whole: int) -> bool:
         """Store a yes, and only then tell it.
 
-        Where it cannot be stored, the answer is no: an error would tell a yes that nobody counts. Had
+        Where it cannot be stored, the answer is no: an error would reveal a yes that is not counted. Had
         it been a no, nothing would have been stored either; so whenever the ledger fails, the answer
         is no whatever the data is, and tells nothing.
         """
@@ -128,23 +141,25 @@ class SparseVector:
             return False
         return True
 
-    def _check(self, query: LinearQuery, guess: float) -> int:
-        """The guess as a whole number; refuses what must not be tested, by public things alone."""
+    def _check(self, query: LinearQuery, guess: float) -> tuple[LinearQuery, int]:
+        """The kernel's copy of the query, and the guess as a whole number.
+
+        Refuses what must not be tested, by public things alone.
+        """
         if self.positives_left == 0:
             raise Exhausted(
                 f"The sparse vector has given its {self.plan.positives} positive answers.",
                 hint="Answer from what is already known.",
             )
-        if query.domain != self._domain:
-            raise PrivacyError("The query is over another domain than the data.")
+        [own] = rebuilt_queries([query], self._domain)
         if not isinstance(guess, int | float) or not math.isfinite(guess) or abs(guess) > 2**62:
             raise PrivacyError(f"The guess must be a finite number, not {guess!r}.")
-        if _sensitivity(query, self.plan.neighbours) > self.plan.sensitivity:
+        if _sensitivity(own, self.plan.neighbours) > self.plan.sensitivity:
             raise PrivacyError(
                 f"One row can change the query by more than the {self.plan.sensitivity} paid for.",
                 hint="Open the sparse vector with a larger sensitivity.",
             )
-        return round(guess)
+        return own, round(guess)
 
     def __repr__(self) -> str:
         return f"SparseVector({self.plan.positives} positives, {self.positives_left} left)"

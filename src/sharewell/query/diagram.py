@@ -1,27 +1,31 @@
 """The canonical form of a linear query: a weighted decision diagram over the attributes.
 
-A node stands for a function of the attributes from its level on. It is a sum of terms, each a weight
-vector over its own attribute's cells times a node one level down:
+A node represents a function of the attributes from its level on. It cuts the cells of its attribute into
+runs; on each run the function is a weight times a node one level down:
 
-    f(v, rest) = sum over edges of weights[v] * child(rest)
+    f(v, rest) = weight of v's run * child of v's run (rest)
 
-What makes it canonical: the weight vectors of one node have disjoint supports, its children differ,
-and every node is *primitive*: integer weights with greatest common divisor 1 and a positive first
-weight. A factor taken out of a node travels up to whoever holds it, in the end to the query's scale.
-So two functions are equal up to a factor exactly when their diagrams are the same, and a condition
-that is an AND over attributes, or a SUM over one of them, is a single chain of nodes.
+The form is canonical because neighbouring runs differ, children are distinct and in the order of their
+first run, and every node is *primitive*: integer weights with greatest common divisor 1 and a positive
+first weight. Factors propagate up to the query's scale. Two functions are therefore equal up to a factor
+exactly when their diagrams are equal. An AND over attributes, or a SUM over one of them, is a single
+chain of nodes.
 
-Every operation is a recursion over pairs of nodes that remembers the pairs it has seen; its cost
-follows the diagrams and the attributes' sizes, never the size of the domain.
+Every operation is a memoized recursion over pairs of nodes. A pair costs the number of its runs: the
+size of the domain does not matter, nor do those of its attributes.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +33,30 @@ from numpy.typing import NDArray
 from sharewell.errors import QueryError, QueryTooComplex
 
 Weights = NDArray[np.int64]
+Item = TypeVar("Item")
 
-#: The largest weight: with at most 2**31 rows, no answer can leave 64-bit integers.
+#: The largest weight: with at most 2**31 rows, every answer fits in a 64-bit integer.
 MAX_WEIGHT = 2**31
-#: The most pairs of nodes that one operation may visit.
+#: The maximum number of node pairs that one operation may visit.
 MAX_PAIRS = 50_000
+#: The maximum number of steps of a check that functions are disjoint.
+MAX_STEPS = 2**22
+#: The maximum number of weights that a node keeps as dense vectors.
+MAX_KEPT = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A primitive function of the attributes from this level on; equal functions have equal digests."""
+    """A primitive function of the attributes from this level on; equal functions have equal digests.
 
-    edges: tuple[tuple[Weights, Node], ...]
+    Run i begins at cell `starts[i]` and leads to `children[which[i]]`; without weight, `which[i]` is -1.
+    """
+
+    size: int
+    starts: Weights
+    weights: Weights
+    which: Weights
+    children: tuple[Node, ...]
     digest: bytes
     #: Whether the function is 1 everywhere, and whether it is 0 or 1 everywhere.
     is_one: bool
@@ -52,228 +68,384 @@ class Node:
     def __hash__(self) -> int:
         return hash(self.digest)
 
+    @property
+    def runs(self) -> Iterator[tuple[int, int, int, int]]:
+        """The runs with a weight: first cell, one past the last, weight and the index of the child."""
+        starts = self.starts.tolist()
+        runs = zip(
+            starts, [*starts[1:], self.size], self.weights.tolist(), self.which.tolist(), strict=True
+        )
+        return (run for run in runs if run[2])
+
     @cached_property
-    def support(self) -> NDArray[np.bool_]:
-        """The cells of this level's attribute on which the function is not zero everywhere."""
-        support: NDArray[np.bool_] = np.logical_or.reduce([weights != 0 for weights, _ in self.edges])
-        return support
+    def span(self) -> tuple[int, int]:
+        """The first cell with a weight, and one past the last."""
+        used = self.weights.nonzero()[0]
+        first, last = int(used[0]), int(used[-1]) + 1
+        return int(self.starts[first]), int(self.starts[last]) if last < len(self.starts) else self.size
+
+    @property
+    def vectors(self) -> tuple[tuple[Weights, Node], ...]:
+        """Every child with its weights, one for each cell; kept if they take little memory."""
+        return self._vectors if self.size * len(self.children) <= MAX_KEPT else self._expand()
+
+    @cached_property
+    def _vectors(self) -> tuple[tuple[Weights, Node], ...]:
+        return self._expand()
+
+    def _expand(self) -> tuple[tuple[Weights, Node], ...]:
+        lengths = np.diff(self.starts, append=self.size)
+        vectors = [
+            np.repeat(
+                self.weights if len(self.children) == 1 else self.weights * (self.which == at), lengths
+            )
+            for at in range(len(self.children))
+        ]
+        for vector in vectors:
+            vector.flags.writeable = False
+        return tuple(zip(vectors, self.children, strict=True))
 
 
+def _node(
+    size: int, starts: Weights, weights: Weights, which: Weights, children: Sequence[Node], plain: bool
+) -> Node:
+    """Seal a node in canonical form; `plain` if all its weights are 0 or 1."""
+    parts = [size.to_bytes(8, "little"), len(starts).to_bytes(8, "little")]
+    for array in (starts, weights, which):
+        array.flags.writeable = False
+        parts.append(array.tobytes())
+    parts += [child.digest for child in children]
+    digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
+    plain = plain and all(child.is_predicate for child in children)
+    is_one = plain and len(starts) == 1 and children[0].is_one
+    return Node(size, starts, weights, which, tuple(children), digest, is_one, plain)
+
+
+_NONE: Weights = np.zeros(0, dtype=np.int64)
 #: Below the last attribute: the number 1.
-TERMINAL = Node((), b"", is_one=True, is_predicate=True)
+TERMINAL = Node(0, _NONE, _NONE, _NONE, (), b"", is_one=True, is_predicate=True)
 
 #: An integer times a primitive node; (0, None) is the zero function.
 Scaled = tuple[int, Node | None]
 ZERO: Scaled = (0, None)
 
 
-def make(terms: Iterable[tuple[Weights, Scaled]]) -> Scaled:
-    """The canonical node for a sum of terms whose supports are disjoint."""
-    by_child: dict[Node, Weights] = {}
-    for weights, (scale, child) in terms:
-        if child is not None:
-            scaled = weights if scale == 1 else _times(weights, scale)
-            by_child[child] = by_child[child] + scaled if child in by_child else scaled
-    placed = [(int((weights != 0).argmax()), weights, child) for child, weights in by_child.items()]
-    placed = sorted((term for term in placed if term[1][term[0]]), key=lambda term: term[0])
-    if not placed:
-        return ZERO
-    low = min(int(weights.min()) for _, weights, _ in placed)
-    high = max(int(weights.max()) for _, weights, _ in placed)
-    divisor = 1
-    if low < 0 or high > 1:
-        divisor = int(np.gcd.reduce([np.gcd.reduce(weights) for _, weights, _ in placed]))
-        first, weights, _ = placed[0]
-        divisor = divisor if weights[first] > 0 else -divisor
-        _bounded(max(high, -low) // abs(divisor))
-    edges = [(weights if divisor == 1 else weights // divisor, child) for _, weights, child in placed]
-    return divisor, _seal(edges)
-
-
-def _seal(edges: Sequence[tuple[Weights, Node]]) -> Node:
-    digest = hashlib.blake2b(digest_size=16)
-    plain = True
-    for weights, child in edges:
-        weights.flags.writeable = False
-        digest.update(len(weights).to_bytes(8, "little"))
-        digest.update(weights.tobytes())
-        digest.update(child.digest)
-        plain = plain and child.is_predicate and weights.min() >= 0 and weights.max() == 1
-    is_one = plain and len(edges) == 1 and edges[0][1].is_one and bool(edges[0][0].all())
-    return Node(tuple(edges), digest.digest(), is_one, plain)
-
-
 @lru_cache(maxsize=4096)
 def ones(*sizes: int) -> Node:
-    """The function that is 1 on every cell of attributes of these sizes."""
-    if not sizes:
-        return TERMINAL
-    return _seal([(np.ones(sizes[0], dtype=np.int64), ones(*sizes[1:]))])
+    """Return the function that is 1 on every cell of attributes of these sizes."""
+    return constant(sizes[0], ones(*sizes[1:])) if sizes else TERMINAL
 
 
-def product(sizes: Sequence[int], vectors: Mapping[int, Weights]) -> Scaled:
-    """The product of one weight vector per attribute, given by position; 1 for those left out."""
+_FIRST, _ONCE = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+
+
+def constant(size: int, child: Node) -> Node:
+    """Return the function that is a child's on every cell of an attribute."""
+    return _node(size, _FIRST, _ONCE, _FIRST, [child], plain=True)
+
+
+def make(
+    size: int, starts: Weights, weights: Weights, which: Weights, parts: Sequence[Scaled]
+) -> Scaled:
+    """Build the canonical node that is `weights[i] * parts[which[i]]` on the run from `starts[i]`."""
+    if len(starts) == 1:
+        scale, child = parts[int(which[0])]
+        scale *= int(weights[0])
+        return (scale, constant(size, child)) if scale and child else ZERO
+    numbers: dict[Node, int] = {}
+    targets = [-1 if part is None else numbers.setdefault(part, len(numbers)) for _, part in parts]
+    if not numbers:
+        return ZERO
+    scales = [scale for scale, _ in parts]
+    if min(scales) != 1 or max(scales) != 1:
+        weights = weights * np.array([_bounded(scale) for scale in scales])[which]
+    which = np.where(weights, np.array(targets)[which], -1)
+    keep = np.ones(len(starts), dtype=bool)
+    keep[1:] = (weights[1:] != weights[:-1]) | (which[1:] != which[:-1])
+    starts, weights, which = starts[keep], weights[keep], which[keep]
+    low, high, divisor = int(weights.min()), int(weights.max()), 1
+    if low == high == 0:
+        return ZERO
+    if low < 0 or high > 1:
+        divisor = int(np.gcd.reduce(weights)) * (1 if weights[weights != 0][0] > 0 else -1)
+        _bounded(max(high, -low) // abs(divisor))
+        weights = weights // divisor
+    plain = low >= 0 and high == divisor
+    children = list(numbers)
+    used = [at for at in dict.fromkeys(which.tolist()) if at >= 0] if len(children) > 1 else [0]
+    if used != list(range(len(children))):
+        renumbered = np.full(len(children) + 1, -1)
+        renumbered[used] = np.arange(len(used))
+        which, children = renumbered[which], [children[at] for at in used]
+    return divisor, _node(size, starts, weights, which, children, plain)
+
+
+def of_vector(weights: NDArray[Any], child: Node) -> Scaled:
+    """Build the node with one weight per cell and one child."""
+    _spend(1 + (len(weights) >> 14))
+    first = np.ones(len(weights), dtype=bool)
+    np.not_equal(weights[1:], weights[:-1], out=first[1:])
+    starts = first.nonzero()[0]
+    whole = weights[starts].astype(np.int64)
+    return make(len(weights), starts, whole, np.zeros_like(starts), [(1, child)])
+
+
+def product(sizes: Sequence[int], vectors: Mapping[int, NDArray[Any]]) -> Scaled:
+    """Multiply one weight vector per attribute, keyed by level; missing attributes have weight 1."""
     last = max(vectors, default=-1)
     scale, node = 1, ones(*sizes[last + 1 :])
     for level in range(last, -1, -1):
-        weights = vectors.get(level, ones(sizes[level]).edges[0][0])
-        factor, above = make([(weights, (1, node))])
+        if level not in vectors:
+            node = constant(sizes[level], node)
+            continue
+        factor, above = of_vector(vectors[level], node)
         if above is None:
             return ZERO
         scale, node = scale * factor, above
     return scale, node
 
 
-def multiply(left: Node, right: Node) -> Scaled:
-    """The pointwise product of two functions."""
-    memo: dict[tuple[Node, Node], Scaled] = {}
+#: The common runs of two nodes: their starts, their weights in both, and which pair of children.
+Overlay = tuple[Weights, Weights, Weights, Weights, list[tuple[Node | None, Node | None]]]
 
-    def visit(p: Node, q: Node) -> Scaled:
-        if p.is_one:
-            return 1, q
-        if q.is_one:
-            return 1, p
-        if (p, q) not in memo:
-            _limit(memo)
-            memo[p, q] = make(
-                (w * u, visit(c, d))
-                for w, c in p.edges
-                for u, d in q.edges
-                if np.any((w != 0) & (u != 0))
-            )
-        return memo[p, q]
+
+def _overlay(p: Node, q: Node) -> Overlay:
+    if len(p.starts) == len(q.starts) == 1:
+        return _FIRST, _ONCE, _ONCE, _FIRST, [(p.children[0], q.children[0])]
+    starts = np.concatenate([p.starts, q.starts])
+    starts.sort(kind="stable")  # merges two sorted arrays in linear time
+    fresh = np.ones(len(starts), dtype=bool)
+    np.not_equal(starts[1:], starts[:-1], out=fresh[1:])
+    starts = starts[fresh]
+    _spend(len(starts) >> 6)
+    i = p.starts.searchsorted(starts, "right") - 1
+    j = q.starts.searchsorted(starts, "right") - 1
+    base = len(q.children) + 1
+    codes, which = _numbered((p.which[i] + 1) * base + q.which[j] + 1, (len(p.children) + 1) * base)
+    left, right = (None, *p.children), (None, *q.children)
+    pairs = [(left[code // base], right[code % base]) for code in codes]
+    return starts, p.weights[i], q.weights[j], which, pairs
+
+
+def _numbered(codes: Weights, bound: int) -> tuple[list[int], Weights]:
+    """Number the distinct codes, all below a bound: the codes, and the number of each entry."""
+    if bound > 2**16:
+        distinct, numbers = np.unique(codes, return_inverse=True)
+        return distinct.tolist(), numbers
+    used = np.zeros(bound, dtype=bool)
+    used[codes] = True
+    return used.nonzero()[0].tolist(), (used.cumsum() - 1)[codes]
+
+
+def multiply(left: Node, right: Node) -> Scaled:
+    """Multiply two functions pointwise."""
+    memo: dict[tuple[bytes, bytes], Scaled] = {}
+
+    def visit(p: Node | None, q: Node | None) -> Scaled:
+        if p is None or q is None:
+            return ZERO
+        if p.is_one or q.is_one:
+            return 1, q if p.is_one else p
+        key = (p.digest, q.digest)
+        if key not in memo:
+            _spend(1, memo)
+            starts, w, u, which, pairs = _overlay(p, q)
+            memo[key] = make(p.size, starts, w * u, which, [visit(c, d) for c, d in pairs])
+        return memo[key]
+
+    return visit(left, right)
+
+
+def unite(left: Node, right: Node) -> Scaled:
+    """Return the predicate that is 1 where at least one of two predicates is."""
+    memo: dict[tuple[bytes, bytes], Scaled] = {}
+
+    def visit(p: Node | None, q: Node | None) -> Scaled:
+        if p is None or q is None:
+            return (1, p or q) if p or q else ZERO
+        if p.is_one or q.is_one or p == q:
+            return 1, p if p.is_one else q
+        key = (p.digest, q.digest)
+        if key not in memo:
+            _spend(1, memo)
+            starts, w, u, which, pairs = _overlay(p, q)
+            memo[key] = make(p.size, starts, w | u, which, [visit(c, d) for c, d in pairs])
+        return memo[key]
 
     return visit(left, right)
 
 
 def complement(node: Node) -> Scaled:
-    """The function that is 1 where a predicate is 0, and 0 where it is 1."""
+    """Return the function that is 1 where a predicate is 0, and 0 where it is 1."""
     memo: dict[Node, Scaled] = {}
 
     def visit(node: Node) -> Scaled:
         if node.is_one:
             return ZERO
         if node not in memo:
-            _limit(memo)
-            inside = [(weights, visit(child)) for weights, child in node.edges]
-            rest = ones(*sizes(node)[1:])
-            memo[node] = make([*inside, ((~node.support).astype(np.int64), (1, rest))])
+            _spend(1, memo)
+            outside = ones(*sizes(node.children[0]))
+            parts = [(1, outside), *map(visit, node.children)]
+            memo[node] = make(node.size, node.starts, np.ones_like(node.starts), node.which + 1, parts)
         return memo[node]
 
     return visit(node)
 
 
 def combine(a: int, left: Scaled, b: int, right: Scaled) -> Scaled:
-    """The function a * left + b * right."""
+    """Return the function a * left + b * right."""
     memo: dict[tuple[int, int, Node, Node], Scaled] = {}
 
-    def visit(a: int, p: Node, b: int, q: Node) -> Scaled:
-        if p == q:
-            return (a + b, p) if a + b else ZERO
-        key = (a, b, p, q)
+    def visit(a: int, p: Node | None, b: int, q: Node | None) -> Scaled:
+        if p is None or q is None or p == q:
+            return (a + b, p or q) if a + b else ZERO
+        key = (_bounded(a), _bounded(b), p, q)
         if key not in memo:
-            _limit(memo)
-            memo[key] = make(terms(a, p, b, q))
+            _spend(1, memo)
+            starts, w, u, which, pairs = _overlay(p, q)
+            numbers: dict[tuple[int, int, int], int] = {}
+            runs = zip(w.tolist(), u.tolist(), which.tolist(), strict=True)
+            which = np.array([numbers.setdefault(run, len(numbers)) for run in runs])
+            parts = [visit(a * x, pairs[at][0], b * y, pairs[at][1]) for x, y, at in numbers]
+            memo[key] = make(p.size, starts, np.ones_like(starts), which, parts)
         return memo[key]
 
-    def terms(a: int, p: Node, b: int, q: Node) -> Iterator[tuple[Weights, Scaled]]:
-        for w, c in p.edges:
-            yield np.where(q.support, 0, _times(w, a)), (1, c)
-        for u, d in q.edges:
-            yield np.where(p.support, 0, _times(u, b)), (1, d)
-        for w, c in p.edges:
-            for u, d in q.edges:
-                both = np.flatnonzero((w != 0) & (u != 0))
-                pairs = (
-                    np.unique(np.stack([w[both], u[both]]), axis=1) if len(both) else np.empty((2, 0))
-                )
-                for x, y in pairs.T.astype(np.int64):
-                    here = ((w == x) & (u == y)).astype(np.int64)
-                    yield here, visit(_bounded(a * int(x)), c, _bounded(b * int(y)), d)
-
     (s, p), (t, q) = left, right
-    a, b = a * s, b * t
-    if p is None or a == 0:
-        return (b, q) if b else ZERO
-    if q is None or b == 0:
-        return (a, p)
-    return visit(a, p, b, q)
+    return visit(a * s, p if a else None, b * t, q if b else None)
 
 
-def inner(left: Node, right: Node, pair: Callable[[int, Weights, Weights], float]) -> float:
-    """The sum over terms of both of the products of `pair(level, weights, weights)`.
+def split(node: Node, level: int, groups: Weights, count: int) -> list[Scaled]:
+    """Restrict a function to each of `count` groups of the cells of one attribute."""
+    memo: dict[Node, list[Scaled]] = {}
+    cuts = np.flatnonzero(np.diff(groups, prepend=-1))
 
-    With pair = dot product this is the inner product; with weights' M_level weights it is the inner
-    product under a Kronecker product of matrices.
+    def visit(node: Node, level: int) -> list[Scaled]:
+        if node not in memo:
+            _spend(count)
+            if level:
+                below = [visit(child, level - 1) for child in node.children]
+                memo[node] = [
+                    make(node.size, node.starts, node.weights, node.which, parts)
+                    for parts in zip(*below, strict=True)
+                ]
+            else:
+                memo[node] = list(_split_runs(node, cuts, groups, count))
+        return memo[node]
+
+    return visit(node, level)
+
+
+def _split_runs(node: Node, cuts: Weights, groups: Weights, count: int) -> Iterator[Scaled]:
+    starts = np.union1d(node.starts, cuts)
+    run = np.searchsorted(node.starts, starts, "right") - 1
+    lengths = np.diff(starts, append=node.size)
+    order = np.argsort(groups[starts], kind="stable")
+    ends = np.searchsorted(groups[starts][order], np.arange(count + 1)).tolist()
+    parts = [(1, child) for child in node.children]
+    for begin, end in pairwise(ends):
+        chosen = order[begin:end]
+        if not len(chosen):
+            yield ZERO
+            continue
+        filled, at = fill(node.size, starts[chosen], lengths[chosen])
+        weights, which = node.weights[run[chosen]], node.which[run[chosen]]
+        yield make(node.size, filled, np.where(at < 0, 0, weights[at]), which[at], parts)
+
+
+def fill(size: int, starts: Weights, lengths: Weights) -> tuple[Weights, Weights]:
+    """Fill the gaps between some runs: the starts of all runs, and each one's index or -1."""
+    ends = starts + lengths
+    filled = np.unique(np.concatenate([[0], starts, ends[ends < size]]))
+    at = np.searchsorted(starts, filled, "right") - 1
+    return filled, np.where(filled < ends[at], at, -1)
+
+
+def are_disjoint(nodes: Sequence[Node]) -> bool:
+    """Return whether no cell has a weight in two of these functions.
+
+    Descends level by level into the sets of functions that share a run of cells. Each set is looked at
+    once, so the time is that of a pass over the diagrams; if it is not, QueryTooComplex is raised.
     """
-    memo: dict[tuple[Node, Node], float] = {}
+    pending, seen, steps = [list(nodes)], set[frozenset[bytes]](), 0
+    if len({node.digest for node in nodes}) < len(nodes):
+        return False
+    while pending:
+        #: The children whose runs end, and those whose runs begin, at each cell.
+        ends, begins = defaultdict[int, list[Node]](list), defaultdict[int, list[Node]](list)
+        for node in pending.pop():
+            for start, end, _, at in node.runs:
+                begins[start].append(node.children[at])
+                ends[end].append(node.children[at])
+        active: dict[bytes, Node] = {}
+        for cell in sorted(begins.keys() | ends.keys()):
+            for child in ends[cell]:
+                del active[child.digest]
+            for child in begins[cell]:
+                if child.digest in active:
+                    return False
+                active[child.digest] = child
+            steps += len(active)
+            if steps > MAX_STEPS:
+                raise _too_complex()
+            if len(active) > 1 and (key := frozenset(active)) not in seen:
+                seen.add(key)
+                pending.append(list(active.values()))
+    return True
 
-    def visit(level: int, p: Node, q: Node) -> float:
-        if not p.edges:
-            return 1
-        if (p, q) not in memo:
-            _limit(memo)
-            total: float = 0
-            for w, c in p.edges:
-                for u, d in q.edges:
-                    weight = pair(level, w, u)
-                    if weight:
-                        total += weight * visit(level + 1, c, d)
-            memo[p, q] = total
-        return memo[p, q]
 
-    return visit(0, left, right)
+def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], last: Item) -> Item:
+    """Fold bottom-up: `of_runs` receives each run's weight, length and the value of its child."""
+    memo: dict[Node, Item] = {TERMINAL: last}
 
-
-def fold(node: Node, of_edges: Callable[[list[tuple[Weights, float]]], float]) -> float:
-    """A number computed from the bottom up: `of_edges` sees each edge's weights and child's number."""
-    memo: dict[Node, float] = {TERMINAL: 1}
-
-    def visit(node: Node) -> float:
+    def visit(node: Node) -> Item:
         if node not in memo:
-            memo[node] = of_edges([(weights, visit(child)) for weights, child in node.edges])
+            below = [visit(child) for child in node.children]
+            memo[node] = of_runs([(weight, b - a, below[at]) for a, b, weight, at in node.runs])
         return memo[node]
 
     return visit(node)
 
 
-def extremes(node: Node) -> tuple[int, int]:
-    """The smallest and the largest value of the function among those that are not 0."""
-    memo: dict[Node, tuple[int, int]] = {TERMINAL: (1, 1)}
-
-    def visit(node: Node) -> tuple[int, int]:
-        if node not in memo:
-            ends = []
-            for weights, child in node.edges:
-                used = weights[weights != 0]
-                ends += [int(w) * end for w in (used.min(), used.max()) for end in visit(child)]
-            memo[node] = min(ends), max(ends)
-        return memo[node]
-
-    return visit(node)
+def nbytes(nodes: Iterable[Node]) -> int:
+    """Return about how much memory functions take, each shared node counted once."""
+    pending, seen = list(nodes), {TERMINAL}
+    total = 0
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            dense = node.size * len(node.children)
+            total += 512 + 24 * len(node.starts) + (8 * dense if dense <= MAX_KEPT else 0)
+            pending += node.children
+    return total
 
 
 def sizes(node: Node) -> tuple[int, ...]:
-    """The sizes of the attributes that the function is over."""
-    return (len(node.edges[0][0]), *sizes(node.edges[0][1])) if node.edges else ()
+    """Return the sizes of the function's attributes."""
+    return (node.size, *sizes(node.children[0])) if node.children else ()
 
 
 def apply(node: Node, array: NDArray[Any]) -> float:
-    """The inner product of a function with a dense array that has one axis per attribute.
+    """Return the inner product of a function with a dense array that has one axis per attribute.
 
-    The array is first narrowed to the box that holds the function's support, which costs nothing.
-    Then level by level: each node holds the slices of the array that reach it, already weighted and
-    summed over the attributes above, so a node is visited once however many paths lead to it.
+    The array is first sliced to the bounding box of the function's support, which is free. Then, level
+    by level, each node holds the slices of the array that reach it, already weighted and summed over
+    the attributes above, so each node is visited once regardless of the number of paths to it.
     """
     if array.ndim == 1:
-        # All edges of a node end in different children, and here there is one.
-        return (array @ node.edges[0][0]).item()
-    boxes = [_extent(nodes) for nodes in _levels(node)]
+        # The children of a node are distinct, and the terminal is the only child here.
+        [(weights, _)] = node.vectors
+        return (array @ weights).item()
+    boxes, level = [], {node}
+    while TERMINAL not in level:
+        spans = [each.span for each in level]
+        boxes.append(slice(min(first for first, _ in spans), max(end for _, end in spans)))
+        level = {child for each in level for child in each.children}
     reached: dict[Node, NDArray[Any]] = {node: array[tuple(boxes)]}
     for box in boxes:
         below: dict[Node, NDArray[Any]] = {}
         for at, part in reached.items():
-            for weights, child in at.edges:
+            for weights, child in at.vectors:
                 summed = _contract(weights[box], part)
                 below[child] = below[child] + summed if child in below else summed
         reached = below
@@ -281,50 +453,8 @@ def apply(node: Node, array: NDArray[Any]) -> float:
     return answer
 
 
-def _levels(node: Node) -> Iterator[set[Node]]:
-    """The nodes of each level, from the top."""
-    level = {node}
-    while TERMINAL not in level:
-        yield level
-        level = {child for at in level for _, child in at.edges}
-
-
-def _extent(nodes: set[Node]) -> slice:
-    """The smallest range of cells outside which all these functions are zero."""
-    used = np.flatnonzero(np.logical_or.reduce([node.support for node in nodes]))
-    return slice(int(used[0]), int(used[-1]) + 1)
-
-
-def dense(node: Node) -> Weights:
-    """The function written out, cell by cell, in C order."""
-    if len(node.edges) == 1 and node.edges[0][1] is TERMINAL:
-        return node.edges[0][0]
-    memo: dict[Node, Weights] = {TERMINAL: np.ones(1, dtype=np.int64)}
-
-    def visit(node: Node) -> Weights:
-        if node not in memo:
-            terms = [
-                np.multiply.outer(weights, visit(child)).ravel() if child.edges else weights
-                for weights, child in node.edges
-            ]
-            memo[node] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
-        return memo[node]
-
-    return visit(node)
-
-
-def paths(node: Node) -> Iterator[tuple[Weights, ...]]:
-    """The products that the function is a sum of: one weight vector per attribute each."""
-    if not node.edges:
-        yield ()
-        return
-    for weights, child in node.edges:
-        for rest in paths(child):
-            yield (weights, *rest)
-
-
 def _contract(weights: Weights, part: NDArray[Any]) -> NDArray[Any]:
-    """Sum `part` over its first axis with these weights, reading only where they are not zero."""
+    """Sum `part` over its first axis with these weights, reading only where they are non-zero."""
     used = np.flatnonzero(weights)
     first, last = int(used[0]), int(used[-1]) + 1
     solid = len(used) == last - first
@@ -335,22 +465,122 @@ def _contract(weights: Weights, part: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.tensordot(chosen, rows, axes=1))
 
 
-def _times(weights: Weights, factor: int) -> Weights:
-    return weights * np.int64(_bounded(factor))
+def dense(node: Node) -> Weights:
+    """Expand the function to one weight per cell, in C order."""
+    memo: dict[Node, Weights] = {TERMINAL: np.ones(1, dtype=np.int64)}
+
+    def visit(node: Node) -> Weights:
+        if node not in memo:
+            terms = [
+                np.multiply.outer(weights, visit(child)).ravel() if child.children else weights
+                for weights, child in node.vectors
+            ]
+            memo[node] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
+        return memo[node]
+
+    return visit(node)
+
+
+def paths(node: Node) -> Iterator[tuple[Weights, ...]]:
+    """Yield the products that sum to the function, each as one weight vector per attribute."""
+    if not node.children:
+        yield ()
+        return
+    for weights, child in node.vectors:
+        for rest in paths(child):
+            yield (weights, *rest)
+
+
+def serialize(root: Node | None) -> list[Any]:
+    """Return a diagram's nodes, each a list of [run lengths, index of the child]; 0 is the terminal.
+
+    Run lengths are [weight, number of consecutive cells] pairs over all cells, one list for each child.
+    """
+    indices: dict[Node, int] = {TERMINAL: 0}
+    nodes: list[Any] = []
+
+    def visit(node: Node) -> int:
+        if node not in indices:
+            below = [visit(child) for child in node.children]
+            edges: list[list[list[int]]] = [[] for _ in below]
+            filled = [0] * len(below)
+            for start, end, weight, at in node.runs:
+                edges[at] += [[0, start - filled[at]]] * (start > filled[at]) + [[weight, end - start]]
+                filled[at] = end
+            for runs, end in zip(edges, filled, strict=True):
+                runs += [[0, node.size - end]] * (node.size > end)
+            nodes.append([list(edge) for edge in zip(edges, below, strict=True)])
+            indices[node] = len(nodes)
+        return indices[node]
+
+    if root is not None:
+        visit(root)
+    return nodes
+
+
+def deserialize(nodes: Sequence[Any]) -> Scaled:
+    """Rebuild a serialized diagram; refuse invalid nodes, since privacy rests on their invariants."""
+    made: list[Scaled] = [(1, TERMINAL)]
+    for edges in nodes:
+        if any(length < 1 for runs, _ in edges for _, length in runs):
+            raise QueryError("The stored query has a run without cells.")
+        size, *others = {sum(length for _, length in runs) for runs, _ in edges}
+        if others:
+            raise QueryError("The stored query gives one attribute two sizes.")
+        parts = [made[child] for _, child in edges]
+        if len(edges) == 1:
+            weights, lengths = np.array(edges[0][0], dtype=np.int64).T
+            starts = np.cumsum(lengths) - lengths
+            made.append(make(size, starts, weights, np.zeros_like(starts), parts))
+            continue
+        runs = sorted(run for at, (edge, _) in enumerate(edges) for run in _weighted(edge, at))
+        if any(start + length > after for (start, length, *_), (after, *_) in pairwise(runs)):
+            raise QueryError("The stored query gives one cell two weights.")
+        starts, lengths, weights, which = np.array(runs, dtype=np.int64).T
+        filled, at = fill(size, starts, lengths)
+        made.append(make(size, filled, np.where(at < 0, 0, weights[at]), which[at], parts))
+    return made[-1] if nodes else ZERO
+
+
+def _weighted(edge: Sequence[Sequence[int]], at: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the runs of an edge that have a weight: first cell, length, weight and the edge's index."""
+    for (weight, length), end in zip(edge, accumulate(length for _, length in edge), strict=True):
+        if weight:
+            yield end - length, length, weight, at
 
 
 def _bounded(weight: int) -> int:
     if abs(weight) > MAX_WEIGHT:
         raise QueryError(
-            f"A query's weights must stay within {MAX_WEIGHT:,} of zero.",
-            hint="Scale the query down.",
+            f"The weights of a query must not exceed {MAX_WEIGHT:,}.", hint="Scale the query down."
         )
     return weight
 
 
-def _limit(visited: Sized) -> None:
-    if len(visited) > MAX_PAIRS:
-        raise QueryTooComplex(
-            "The condition ties too many attributes together to be answered.",
-            hint="Ask for its parts in several questions.",
-        )
+_steps_left: ContextVar[list[int] | None] = ContextVar("steps_left", default=None)
+
+
+@contextmanager
+def limited(steps: int) -> Iterator[None]:
+    """Let all operations inside take so many steps together; then they raise QueryTooComplex."""
+    token = _steps_left.set([steps])
+    try:
+        yield
+    finally:
+        _steps_left.reset(token)
+
+
+def _spend(steps: int, visited: Sized = ()) -> None:
+    """Count steps, each about as long as making a small node; refuse too many."""
+    left = _steps_left.get()
+    if left is not None:
+        left[0] -= steps
+    if len(visited) > MAX_PAIRS or (left is not None and left[0] < 0):
+        raise _too_complex()
+
+
+def _too_complex() -> QueryTooComplex:
+    return QueryTooComplex(
+        "The condition is too complex: it combines too many values or attributes.",
+        hint="Use IN, ranges or declared bins, or split it into several queries.",
+    )

@@ -1,4 +1,4 @@
-"""The public domain: every attribute of a table, and so every cell that a row may fall into."""
+"""The public domain: the attributes of a table, whose product is the set of cells."""
 
 from __future__ import annotations
 
@@ -8,11 +8,51 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from sharewell.errors import DomainError, DomainTooLarge
-from sharewell.query.attribute import Attribute, Bins, Label
+import numpy as np
+from numpy.typing import NDArray
 
-#: The most cells that a data vector may have: 1 GiB of counts.
+from sharewell.errors import DomainError, DomainTooLarge
+from sharewell.query.attribute import Attribute, Bins, Category, Label
+
+#: The maximum number of cells of a data vector: 1 GiB of counts.
 MAX_CELLS = 2**27
+
+
+class Column:
+    """A name that SQL may use: an attribute, divided into its cells or into declared bins."""
+
+    def __init__(self, level: int, attribute: Attribute, bins: Bins | None = None) -> None:
+        self.level = level
+        self.attribute = attribute
+        self.bins = bins
+        self.name = bins.name if bins else attribute.name
+        self.is_text = bins is not None or isinstance(attribute, Category)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The labels of its cells or bins; None for NULL. An attribute may have millions."""
+        return self.bins.labels if self.bins else self.attribute.labels
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """The index of each cell's label."""
+        return np.array(self.bins.groups) if self.bins else np.arange(self.attribute.size)
+
+    @cached_property
+    def positions(self) -> dict[Label, int]:
+        """The index of each label."""
+        return {label: i for i, label in enumerate(self.labels)}
+
+    @property
+    def null(self) -> int | None:
+        """The index of NULL among the labels."""
+        return len(self.labels) - 1 if self.attribute.nullable else None
+
+    @property
+    def other(self) -> int | None:
+        """The index of the `other` cell among the labels."""
+        special = len(self.attribute.special)
+        return None if self.attribute.other is None else len(self.labels) - special
 
 
 @dataclass(frozen=True, init=False)
@@ -28,36 +68,28 @@ class Domain:
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
         if not isinstance(attributes, Iterable):
-            raise DomainError("A domain is made of a list of attributes.", hint="Write Domain([...]).")
+            raise DomainError("A domain requires a list of attributes.", hint="Write Domain([...]).")
         object.__setattr__(self, "attributes", tuple(attributes))
         if not self.attributes:
-            raise DomainError("A domain needs at least one attribute.")
+            raise DomainError("A domain requires at least one attribute.")
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise DomainError(
-                    f"A domain is made of attributes, and {attribute!r} is not one.",
+                    f"A domain requires attributes, not {attribute!r}.",
                     hint="Use Category, Integer, Binned, Boolean or Date.",
                 )
             if attribute.size > MAX_CELLS:
                 raise DomainTooLarge(
-                    f"{attribute.name} alone has {attribute.size:,} cells, and a data vector may have "
-                    f"{MAX_CELLS:,}.",
-                    hint="Bin it more coarsely.",
+                    f"{attribute.name!r} has {attribute.size:,} cells; the limit is {MAX_CELLS:,}.",
+                    hint="Use coarser bins.",
                 )
         names = [name for a in self.attributes for name in (a.name, *a.bins_by_name)]
         for i, name in enumerate(names):
             if name.casefold() in (other.casefold() for other in names[:i]):
-                raise DomainError(
-                    f"The name {name!r} is used twice.",
-                    hint="SQL does not tell upper from lower case.",
-                )
+                raise DomainError(f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL.")
 
     def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self.attributes)
+        return hash(self.fingerprint)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -71,58 +103,49 @@ class Domain:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The attributes' names."""
+        """The names of the attributes."""
         return tuple(attribute.name for attribute in self.attributes)
 
     @cached_property
-    def columns(self) -> dict[str, tuple[int, Bins | None]]:
-        """What SQL may name, in lower case: an attribute's position, and its bins if those are meant."""
-        plain = {a.name.casefold(): (i, None) for i, a in enumerate(self.attributes)}
-        binned = {
-            bins.name.casefold(): (i, bins)
-            for i, a in enumerate(self.attributes)
-            for bins in a.bins_by_name.values()
+    def columns(self) -> dict[str, Column]:
+        """The attributes and their bins, by case-folded name."""
+        return {
+            column.name.casefold(): column
+            for level, attribute in enumerate(self.attributes)
+            for bins in (None, *attribute.bins_by_name.values())
+            for column in [Column(level, attribute, bins)]
         }
-        return {**plain, **binned}
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short text that is the same for domains with the same cells."""
+        """A digest that is the same for domains with the same cells."""
         cells = [(type(a).__name__, a.name, a.values, a.other, a.nullable) for a in self.attributes]
         return hashlib.blake2b(repr(cells).encode(), digest_size=16).hexdigest()
 
     @property
     def may_drop(self) -> bool:
-        """Whether some row could fall outside every cell; not so where every attribute has `other`."""
+        """Whether a row can fall outside every cell; false if every attribute has an `other` cell."""
         return any(attribute.other is None for attribute in self.attributes)
 
     def index(self, name: str) -> int:
-        """The position of the attribute of that name."""
+        """Return the position of an attribute."""
         try:
             return self.names.index(name)
         except ValueError:
             raise DomainError(
-                f"There is no attribute {name!r}.", hint=f"There are {', '.join(self.names)}."
+                f"Unknown attribute {name!r}.", hint=f"The attributes are {', '.join(self.names)}."
             ) from None
 
     def __getitem__(self, name: str) -> Attribute:
         return self.attributes[self.index(name)]
 
-    def labels(self, cell: int) -> tuple[Label, ...]:
-        """The labels of one cell, given by its position in C order."""
-        labels: list[Label] = []
-        for attribute in reversed(self.attributes):
-            cell, position = divmod(cell, attribute.size)
-            labels.append(attribute.label(position))
-        return tuple(reversed(labels))
-
     def require_dense(self) -> None:
-        """Refuse to be written out cell by cell when there are more than MAX_CELLS."""
+        """Raise DomainTooLarge if the domain has more than MAX_CELLS cells."""
         if self.size > MAX_CELLS:
             largest = sorted(self.attributes, key=lambda a: -a.size)
             sizes = ", ".join(f"{a.name} ({a.size:,})" for a in largest if a.size > 1)
             raise DomainTooLarge(
-                f"The domain has {self.size:,} cells, more than the {MAX_CELLS:,} that a data vector "
-                f"may have; it is the product of {sizes}.",
-                hint="Bin the largest attributes more coarsely, or leave one out.",
+                f"The domain has {self.size:,} cells; the limit is {MAX_CELLS:,}. It is the product of "
+                f"{sizes}.",
+                hint="Use coarser bins for the largest attributes, or remove one.",
             )

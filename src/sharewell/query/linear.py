@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import QueryError
-from sharewell.query import diagram, stored
-from sharewell.query.attribute import Label
+from sharewell.query import diagram
+from sharewell.query.attribute import Label, Number
 from sharewell.query.diagram import MAX_WEIGHT, Node, Weights
 from sharewell.query.domain import Domain
-from sharewell.query.ordered import Number
 
 
 class LinearQuery:
-    """A weight for every cell; its answer on a table x is the sum of weight times count.
+    """A weight for every cell; its answer is the sum of weight times count over all cells.
 
-    Queries are values: they are immutable, and two that weigh every cell alike are equal, hash equal
-    and have the same `key`, however they were written. Predicates (weights 0 and 1) combine with
-    `&`, `|` and `~`; any queries combine with `+`, `-` and multiplication by a number.
+    Queries are immutable values: queries with equal weights are equal, hash equal and have the same
+    `key`, however they were written. Predicates (weights 0 and 1) combine with `&`, `|` and `~`; all
+    queries combine with `+`, `-` and multiplication by a number.
 
     >>> from sharewell import Domain, Integer
     >>> domain = Domain([Integer("age", 0, 85)])
@@ -36,30 +36,33 @@ class LinearQuery:
     (True, True)
     """
 
-    __slots__ = ("__dict__", "_root", "_scale", "domain")
+    __slots__ = ("__dict__", "domain", "root", "scale")
 
     def __init__(self, domain: Domain, scale: Fraction, root: Node | None) -> None:
         self.domain = domain
-        self._scale = scale if root is not None else Fraction(0)
-        self._root = root if scale else None
+        # The primitive query's diagram, None for the zero query, and the factor on it.
+        self.scale = scale if root is not None else Fraction(0)
+        self.root = root if scale else None
 
-    # Making queries
+    # Constructors
 
     @classmethod
     def all(cls, domain: Domain) -> LinearQuery:
-        """The query that counts every row."""
+        """Return the query that counts all rows."""
         return cls(domain, Fraction(1), diagram.ones(*domain.shape))
 
     @classmethod
     def zero(cls, domain: Domain) -> LinearQuery:
-        """The query that counts nothing; its answer is 0 and public."""
+        """Return the query that counts no rows; its answer is 0 and public."""
         return cls(domain, Fraction(0), None)
 
     @classmethod
     def cell(cls, domain: Domain, index: int) -> LinearQuery:
-        """The query that counts one cell, given by its position in C order."""
+        """Return the query that counts one cell, given by its index in C order."""
         if not 0 <= index < domain.size:
-            raise QueryError(f"There is no cell {index}.", hint=f"There are {domain.size:,} cells.")
+            raise QueryError(
+                f"Cell {index} is out of range.", hint=f"The domain has {domain.size:,} cells."
+            )
         vectors = {}
         for level, size in reversed(list(enumerate(domain.shape))):
             index, at = divmod(index, size)
@@ -68,61 +71,59 @@ class LinearQuery:
 
     @classmethod
     def of(cls, domain: Domain, /, **cells: Sequence[int] | range) -> LinearQuery:
-        """The predicate that selects these cells (by position) of each attribute named."""
+        """Return the predicate that selects the given cells (by index) of each named attribute."""
         masks = {}
         for name, positions in cells.items():
             size = domain[name].size
             if any(not 0 <= at < size for at in positions):
-                raise QueryError(f"{name} has no such cell.", hint=f"Its cells are 0 to {size - 1}.")
+                raise QueryError(
+                    f"A cell of {name!r} is out of range.", hint=f"Its cells are 0 to {size - 1}."
+                )
             masks[name] = domain[name].mask(positions)
         return cls.product(domain, masks)
 
     @classmethod
     def product(cls, domain: Domain, weights: Mapping[str, ArrayLike]) -> LinearQuery:
-        """The product of one weight vector per attribute; 1 for those left out."""
+        """Multiply one weight vector per attribute; missing attributes have weight 1."""
         scale = Fraction(1)
         vectors = {}
         for name, raw in weights.items():
             level = domain.index(name)
-            factor, vectors[level] = _whole(raw, domain.shape[level], name)
+            factor, vectors[level] = _whole(raw, domain.shape[level], repr(name))
             scale *= factor
         return cls.of_vectors(domain, vectors) * scale
 
     @classmethod
     def from_vector(cls, domain: Domain, vector: ArrayLike) -> LinearQuery:
-        """The query with these weights, one per cell in C order."""
+        """Return the query with these weights, one per cell in C order."""
         domain.require_dense()
-        scale, whole = _whole(vector, domain.size, "The domain")
+        scale, whole = _whole(vector, domain.size, "the domain")
 
         def build(part: Weights, level: int) -> diagram.Scaled:
-            if level == len(domain.shape):
-                return (int(part[0]), diagram.TERMINAL) if part[0] else diagram.ZERO
-            rows = part.reshape(domain.shape[level], -1)
-            return diagram.make(
-                (_one_hot(len(rows), i), build(row, level + 1))
-                for i, row in enumerate(rows)
-                if row.any()
-            )
+            if level == len(domain.shape) - 1:
+                return diagram.of_vector(part, diagram.TERMINAL)
+            rows = [build(row, level + 1) for row in part.reshape(domain.shape[level], -1)]
+            cells = np.arange(len(rows))
+            return diagram.make(len(rows), cells, np.ones_like(cells), cells, rows)
 
         factor, root = build(whole, 0)
         return cls(domain, scale * factor, root)
 
     @classmethod
-    def of_vectors(cls, domain: Domain, vectors: Mapping[int, Weights]) -> LinearQuery:
-        """The product of whole-number weight vectors, given by the attributes' positions."""
-        own = {level: np.array(weights, dtype=np.int64) for level, weights in vectors.items()}
-        scale, root = diagram.product(domain.shape, own)
+    def of_vectors(cls, domain: Domain, vectors: Mapping[int, NDArray[Any]]) -> LinearQuery:
+        """Multiply integer weight vectors, keyed by the attributes' positions."""
+        scale, root = diagram.product(domain.shape, vectors)
         return cls(domain, Fraction(scale), root)
 
     # Identity
 
     @cached_property
     def key(self) -> str:
-        """A short text that is the same for equal queries, today and after a restart."""
+        """A digest that is the same for equal queries, across processes."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(repr(self.domain.shape).encode())
-        digest.update(str(self._scale).encode())
-        digest.update(self._root.digest if self._root else b"")
+        digest.update(str(self.scale).encode())
+        digest.update(self.root.digest if self.root else b"")
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -132,13 +133,12 @@ class LinearQuery:
         return hash(self.key)
 
     def __repr__(self) -> str:
-        if self._root is None:
+        if self.root is None:
             return "LinearQuery(0)"
-        terms = [
-            " x ".join(self._factors(vectors)) or "1" for vectors in _first(3, diagram.paths(self._root))
-        ]
+        first = islice(diagram.paths(self.root), 3)
+        terms = [" x ".join(self._factors(vectors)) or "1" for vectors in first]
         more = " + ..." if len(terms) > 2 else ""
-        scale = "" if self._scale == 1 else f"{self._scale} * "
+        scale = "" if self.scale == 1 else f"{self.scale} * "
         return f"LinearQuery({scale}{' + '.join(terms[:2])}{more})"
 
     def _factors(self, vectors: Sequence[Weights]) -> Iterator[str]:
@@ -154,28 +154,39 @@ class LinearQuery:
     # Algebra
 
     def __and__(self, other: LinearQuery) -> LinearQuery:
-        """Rows that both predicates select."""
+        """Select the rows that both predicates select."""
         return self._predicate().where(other._predicate())
 
     def __or__(self, other: LinearQuery) -> LinearQuery:
-        """Rows that at least one of the predicates selects."""
-        return ~(~self & ~other)
+        """Select the rows that at least one of the predicates selects."""
+        self._same_domain(other)
+        left, right = self._predicate().root, other._predicate().root
+        if left is None or right is None:
+            return self if right is None else other
+        return LinearQuery(self.domain, Fraction(1), diagram.unite(left, right)[1])
 
     def __invert__(self) -> LinearQuery:
-        """Rows that the predicate does not select."""
-        root = self._predicate()._root
+        """Select the rows that the predicate does not select."""
+        root = self._predicate().root
         if root is None:
             return LinearQuery.all(self.domain)
         scale, root = diagram.complement(root)
         return LinearQuery(self.domain, Fraction(scale), root)
 
     def where(self, predicate: LinearQuery) -> LinearQuery:
-        """This query on the rows that a predicate selects: the cell-by-cell product."""
+        """Restrict the query to the rows that a predicate selects: the cell-by-cell product."""
         self._same_domain(predicate)
-        if self._root is None or predicate._root is None:
+        if self.root is None or predicate.root is None:
             return LinearQuery.zero(self.domain)
-        scale, root = diagram.multiply(self._root, predicate._root)
-        return LinearQuery(self.domain, self._scale * predicate._scale * scale, root)
+        scale, root = diagram.multiply(self.root, predicate.root)
+        return LinearQuery(self.domain, self.scale * predicate.scale * scale, root)
+
+    def split(self, level: int, groups: ArrayLike, count: int) -> list[LinearQuery]:
+        """Split the query by an attribute's cells: `groups[cell]` is one of `count` groups."""
+        if self.root is None:
+            return [self] * count
+        parts = diagram.split(self.root, level, np.asarray(groups), count)
+        return [LinearQuery(self.domain, self.scale * scale, root) for scale, root in parts]
 
     def __add__(self, other: LinearQuery) -> LinearQuery:
         return self._combine(1, other)
@@ -184,7 +195,7 @@ class LinearQuery:
         return self._combine(-1, other)
 
     def __mul__(self, factor: Number) -> LinearQuery:
-        return LinearQuery(self.domain, self._scale * _rational(factor), self._root)
+        return LinearQuery(self.domain, self.scale * _rational(factor), self.root)
 
     __rmul__ = __mul__
 
@@ -193,112 +204,100 @@ class LinearQuery:
 
     def _combine(self, sign: int, other: LinearQuery) -> LinearQuery:
         self._same_domain(other)
-        unit = Fraction(1, math.lcm(self._scale.denominator, other._scale.denominator))
+        unit = Fraction(1, math.lcm(self.scale.denominator, other.scale.denominator))
         scale, root = diagram.combine(
-            int(self._scale / unit),
-            (1, self._root),
-            sign * int(other._scale / unit),
-            (1, other._root),
+            int(self.scale / unit),
+            (1, self.root),
+            sign * int(other.scale / unit),
+            (1, other.root),
         )
         return LinearQuery(self.domain, unit * scale, root)
 
     def _predicate(self) -> LinearQuery:
         if not self.is_predicate:
             raise QueryError(
-                "AND, OR and NOT combine predicates, and this query has weights other than 0 and 1.",
-                hint="Use + and -, or `where`.",
+                "&, | and ~ require predicates, but this query has weights other than 0 and 1.",
+                hint="Use +, - or `where`.",
             )
         return self
 
     def _same_domain(self, other: LinearQuery) -> None:
         if self.domain is not other.domain and self.domain != other.domain:
-            raise QueryError("The two queries are over different domains.")
+            raise QueryError("The queries have different domains.")
 
-    # Numbers about the query; none of them writes out the domain
-
-    @property
-    def scale(self) -> Fraction:
-        """The factor on the primitive query, whose weights are whole numbers without a common factor."""
-        return self._scale
+    # Properties; none of them expands the domain
 
     @property
     def primitive(self) -> LinearQuery:
-        """This query divided by its scale: what is measured, since its weights are whole numbers."""
-        return self if self._scale == 1 else LinearQuery(self.domain, Fraction(1), self._root)
-
-    @property
-    def root(self) -> Node | None:
-        """The primitive query's diagram; None for the zero query."""
-        return self._root
+        """This query divided by its scale: integer weights, as measured."""
+        return self if self.scale == 1 else LinearQuery(self.domain, Fraction(1), self.root)
 
     @property
     def is_zero(self) -> bool:
-        """Whether every weight is 0, so that the answer is public."""
-        return self._root is None
+        """Whether every weight is 0, which makes the answer public."""
+        return self.root is None
 
     @property
     def is_predicate(self) -> bool:
         """Whether every weight is 0 or 1."""
-        return self._root is None or (self._root.is_predicate and self._scale == 1)
+        return self.root is None or (self.root.is_predicate and self.scale == 1)
 
     @cached_property
     def max_abs(self) -> Fraction:
-        """The largest absolute weight: what one row more or less can change."""
-        if self.is_predicate:
-            return self._scale
-        return self._scale and abs(self._scale) * self._fold(
-            lambda edges: max(int(np.abs(w).max()) * below for w, below in edges)
-        )
+        """The largest absolute weight: the sensitivity to adding or removing a row."""
+        low, high = self._extremes
+        return max(high, -low)
 
     @cached_property
     def spread(self) -> Fraction:
-        """From the smallest weight to the largest, 0 being one: what one row replaced can change."""
-        low, high = diagram.extremes(self._root) if self._root else (0, 0)
-        return abs(self._scale) * (max(high, 0) - min(low, 0))
+        """The range of the weights, including 0: the sensitivity to replacing a row."""
+        low, high = self._extremes
+        return max(high, Fraction(0)) - min(low, Fraction(0))
+
+    @cached_property
+    def _extremes(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest non-zero weight."""
+
+        def ends(runs: list[tuple[int, int, tuple[int, int]]]) -> tuple[int, int]:
+            found = [weight * end for weight, _, below in runs for end in below]
+            return min(found), max(found)
+
+        if self.root is None or self.root.is_predicate:
+            return self.scale, self.scale
+        low, high = sorted(self.scale * end for end in diagram.fold(self.root, ends, (1, 1)))
+        return low, high
 
     @cached_property
     def l1_norm(self) -> Fraction:
-        """The sum of the absolute weights; for a predicate, the number of cells that it selects."""
-        return self._scale and abs(self._scale) * self._fold(
-            lambda edges: sum(int(np.abs(w).sum()) * below for w, below in edges)
-        )
+        """The sum of the absolute weights; for a predicate, the number of selected cells."""
 
-    def inner(self, other: LinearQuery) -> Fraction:
-        """The inner product of two queries' weights, exactly."""
-        self._same_domain(other)
-        if self._root is None or other._root is None:
-            return Fraction(0)
-        return self._scale * other._scale * int(diagram.inner(self._root, other._root, _dot))
+        def norm(runs: list[tuple[int, int, int]]) -> int:
+            return sum(abs(weight) * length * below for weight, length, below in runs)
 
-    def contains(self, other: LinearQuery) -> bool:
-        """Whether this predicate selects every row that the other one selects."""
-        return self._predicate().inner(other._predicate()) == other.l1_norm
+        return abs(self.scale) * (diagram.fold(self.root, norm, 1) if self.root else 0)
 
     def products(self) -> Iterator[tuple[Fraction, tuple[Weights, ...]]]:
-        """The query as a sum of products: a factor and one weight vector per attribute each."""
-        if self._root is not None:
-            for vectors in diagram.paths(self._root):
-                yield self._scale, vectors
-
-    def _fold(self, of_edges: Callable[[list[tuple[Weights, float]]], float]) -> int:
-        return int(diagram.fold(self._root, of_edges)) if self._root else 0
+        """Yield the products that sum to the query: a factor and one weight vector per attribute."""
+        if self.root is not None:
+            for vectors in diagram.paths(self.root):
+                yield self.scale, vectors
 
     # Dense forms
 
     def to_vector(self) -> NDArray[Any]:
-        """The weights of all cells, in C order: whole numbers where they are, else floats."""
+        """Return the weight of every cell in C order: int64 if all are integers, else float64."""
         self.domain.require_dense()
-        if self._root is None:
+        if self.root is None:
             return np.zeros(self.domain.size, dtype=np.int64)
-        whole = diagram.dense(self._root)
-        if self._scale == 1:
+        whole = diagram.dense(self.root)
+        if self.scale == 1:
             return whole.copy()
-        if self._scale.denominator == 1:
-            return whole * int(self._scale)
-        return whole * float(self._scale)
+        if self.scale.denominator == 1:
+            return whole * int(self.scale)
+        return whole * float(self.scale)
 
     def nonzero(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The positions of the cells with a weight, and the weights, without writing out the others."""
+        """Return the indices and weights of the cells with non-zero weight."""
         cells, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
         for scale, vectors in self.products():
             used = [np.flatnonzero(weights) for weights in vectors]
@@ -309,41 +308,33 @@ class LinearQuery:
         return np.concatenate(cells), np.concatenate(values)
 
     def dot(self, array: NDArray[Any]) -> Any:
-        """The answer on a dense array over the cells: an exact int for whole weights and counts."""
+        """Return the answer on a dense array of counts: an exact int for integer weights and counts."""
         if array.size != self.domain.size:
             raise QueryError(
-                f"The array has {array.size:,} numbers for a domain of {self.domain.size:,} cells."
+                f"The array has {array.size:,} entries, but the domain has {self.domain.size:,} cells."
             )
-        if self._root is None:
+        if self.root is None:
             return 0
-        total = diagram.apply(self._root, array.reshape(self.domain.shape))
-        return total * (int(self._scale) if self._scale.denominator == 1 else float(self._scale))
+        total = diagram.apply(self.root, array.reshape(self.domain.shape))
+        return total * (int(self.scale) if self.scale.denominator == 1 else float(self.scale))
 
-    # Plain data, for a ledger
+    # Serialization
 
     def to_json(self) -> dict[str, Any]:
-        """The query as plain data."""
-        return self._json
-
-    @cached_property
-    def _json(self) -> dict[str, Any]:
-        return {"scale": str(self._scale), "nodes": stored.write(self._root)}
+        """Return the query as JSON data."""
+        return {"scale": str(self.scale), "nodes": diagram.serialize(self.root)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Plain data is a tenth of the work of a diagram, and often there already.
+        # JSON data is ten times cheaper to pickle than a diagram.
         return LinearQuery.from_json, (self.domain, self.to_json())
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> LinearQuery:
-        """The query that `to_json` wrote."""
-        factor, root = stored.read(data["nodes"])
+        """Read a query that `to_json` wrote."""
+        factor, root = diagram.deserialize(data["nodes"])
         if root is not None and diagram.sizes(root) != domain.shape:
-            raise QueryError("The stored query is over another domain.")
+            raise QueryError("The stored query belongs to another domain.")
         return cls(domain, Fraction(data["scale"]) * factor, root)
-
-
-def _dot(_level: int, left: Weights, right: Weights) -> int:
-    return int(left @ right)
 
 
 def _one_hot(size: int, at: int) -> Weights:
@@ -356,15 +347,15 @@ def _rational(number: Any) -> Fraction:
     if isinstance(number, np.generic):
         number = number.item()
     if not isinstance(number, int | float | Decimal | Fraction) or not math.isfinite(number):
-        raise QueryError(f"A weight must be a finite number, not {number!r}.")
+        raise QueryError(f"Weights must be finite numbers, not {number!r}.")
     return Fraction(str(number)) if isinstance(number, float) else Fraction(number)
 
 
 def _whole(raw: ArrayLike, size: int, name: str) -> tuple[Fraction, Weights]:
-    """A weight vector as a rational times whole numbers."""
+    """Convert a weight vector to a rational factor and integers."""
     vector = np.asarray(raw)
     if vector.shape != (size,):
-        raise QueryError(f"{name} has {size:,} cells, and got weights of shape {vector.shape}.")
+        raise QueryError(f"Expected {size:,} weights for {name}, got an array of shape {vector.shape}.")
     if vector.dtype.kind in "bi":
         return Fraction(1), vector.astype(np.int64)
     exact = [_rational(number) for number in vector]
@@ -372,15 +363,11 @@ def _whole(raw: ArrayLike, size: int, name: str) -> tuple[Fraction, Weights]:
     whole = [int(number / unit) for number in exact]
     if max(map(abs, whole)) > MAX_WEIGHT:
         raise QueryError(
-            f"The weights of {name} need more digits than a query can hold.",
-            hint="Round them to a common grid first.",
+            f"The weights of {name} need more precision than a query can represent.",
+            hint="Round them to a common grid.",
         )
     return unit, np.array(whole, dtype=np.int64)
 
 
 def _run(first: Label, last: Label) -> str:
     return f"{first!r}" if first == last else f"{first!r}..{last!r}"
-
-
-def _first(count: int, items: Iterator[Any]) -> list[Any]:
-    return [item for item, _ in zip(items, range(count), strict=False)]

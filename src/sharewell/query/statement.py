@@ -1,6 +1,6 @@
-"""Statements: the queries that one SQL text needs, and how their answers become a result.
+"""Statements: the queries that an SQL text needs, and how their answers become rows.
 
-Everything here is post-processing of noisy numbers and of public labels, and so costs nothing.
+Privacy: everything here post-processes noisy answers and public labels, and costs nothing.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 
 from sharewell.errors import QueryError
+from sharewell.query import diagram
 from sharewell.query.attribute import Label, Mask
 from sharewell.query.block import ParallelBlock
-from sharewell.query.condition import Condition, Fixed, Marks, settle
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
+from sharewell.query.predicate import Predicate, TruthValue, evaluate
 
-#: An answer, exact or noisy: int, float or Fraction. None where there is none (0 / 0).
+#: An answer, exact or noisy: int, float or Fraction. None for an average over no rows.
 Value = Any
 
-#: Where there is no HAVING, every row stays.
-EVERYTHING = Fixed(True)
+#: The HAVING of a statement without one.
+ALWAYS = TruthValue(True)
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -37,67 +38,55 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @dataclass(frozen=True)
-class Grouped:
-    """A column of the result that shows a grouped column's labels.
+class GroupKey:
+    """The labels of a grouped column, one per row.
 
-    `ranks` order the rows as SQL orders the values; NULL has none.
+    `ranks` sort the rows as SQL sorts the values; None for NULL.
     """
 
     labels: tuple[Label, ...] = field(repr=False)
     ranks: tuple[int | None, ...] = field(repr=False)
 
-    blocks: tuple[int, ...] = ()
-
 
 @dataclass(frozen=True)
-class Total:
-    """A column of the result that shows the answers to one block: a COUNT or a SUM."""
+class Aggregate:
+    """The answers of one block: a COUNT or a SUM."""
 
     block: int
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """The block that it is made of."""
-        return (self.block,)
-
 
 @dataclass(frozen=True)
-class Mean:
-    """A column of the result that divides a SUM by a COUNT; None where the count is not positive."""
+class Average:
+    """The answers of one block divided by those of another; None unless the count is positive."""
 
     total: int
     count: int
 
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """The two blocks that it is made of: the sums, then the counts."""
-        return (self.total, self.count)
 
-
-Source = Grouped | Total | Mean
-Term = Total | Mean | Value
+Expression = GroupKey | Aggregate | Average
+Term = Aggregate | Average | Value
 
 
 @dataclass(frozen=True)
-class Output:
-    """A column of the result: its name, and what it is made of."""
+class Projection:
+    """A column of the result."""
 
     name: str
-    source: Source
+    source: Expression
 
 
 @dataclass(frozen=True)
 class OrderKey:
-    """One ORDER BY term."""
+    """An ORDER BY term."""
 
-    source: Source
+    source: Expression
     descending: bool = False
     nulls_first: bool = False
 
 
 @dataclass(frozen=True)
-class Compare(Condition):
-    """A HAVING leaf: two answers, or an answer and a number, compared row by row."""
+class Comparison(Predicate):
+    """A HAVING leaf: compares two aggregates, or an aggregate and a number, row by row."""
 
     operator: str
     left: Term
@@ -105,42 +94,43 @@ class Compare(Condition):
 
 
 @dataclass(frozen=True)
-class Missing(Condition):
-    """A HAVING leaf: whether an answer IS NULL."""
+class IsNull(Predicate):
+    """A HAVING leaf: whether an aggregate is NULL."""
 
     term: Term
 
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A compiled SQL text.
+    """A compiled SELECT over one table.
 
-    Each block is what is measured and paid together: an aggregate's query for every row of the
-    result. `queries` are the blocks' queries one after the other, and `rows` takes one number for
-    each of them. An aggregate that is asked for twice has one block.
+    A block holds one aggregate's query for every group and is measured and charged as a whole.
+    `queries` lists the queries of all blocks; `rows` takes one answer for each of them. Equal
+    aggregates share a block.
     """
 
     text: str
+    table: str
     domain: Domain = field(repr=False)
     blocks: tuple[ParallelBlock, ...] = field(repr=False)
-    outputs: tuple[Output, ...] = field(repr=False)
+    outputs: tuple[Projection, ...] = field(repr=False)
     group_labels: tuple[tuple[Label, ...], ...] = field(repr=False)
-    having: Condition = field(default=EVERYTHING, repr=False)
+    having: Predicate = field(default=ALWAYS, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
-    #: Columns that are known by their bins only, and were added up by the bins' middles.
-    middles: tuple[str, ...] = field(default=(), repr=False)
+    #: Columns known only by their bins that were summed by the midpoints of the bins.
+    midpoint_columns: tuple[str, ...] = field(default=(), repr=False)
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
-        """Every query that needs an answer: block by block, each in the order of `group_labels`."""
-        return tuple(query for block in self.blocks for query in block)
+        """All queries: block by block, each in the order of `group_labels`."""
+        return tuple([query for block in self.blocks for query in block.queries])
 
     @cached_property
     def size(self) -> int:
-        """How many numbers it asks for; or how many fields it shows, where that is more.
+        """The number of queries, or the number of numeric fields in the result if that is larger.
 
-        One number may be shown in many columns. Labels of groups that stand there once do not count.
+        One answer may be shown in many columns. Group labels do not count.
         """
         labels = self.group_labels
         if not labels:
@@ -149,94 +139,89 @@ class Statement:
         return max(len(self.queries), rows * (len(self.outputs) - len(labels[0])))
 
     @cached_property
-    def chooses(self) -> bool:
-        """Whether noisy numbers decide which rows the result has."""
-        by_numbers = any(not isinstance(key.source, Grouped) for key in self.order)
-        return self.having != EVERYTHING or (by_numbers and self.limit is not None)
+    def nbytes(self) -> int:
+        """About how much memory the statement takes: its text, labels, queries and their diagrams."""
+        parts = len(self.queries) + len(self.group_labels) + len(self.outputs)
+        roots = (query.root for query in self.queries if query.root)
+        return len(self.text) + 512 * parts + diagram.nbytes(roots)
 
     @cached_property
-    def averages(self) -> bool:
+    def selects_by_noise(self) -> bool:
+        """Whether noisy answers decide which rows the result has."""
+        by_answers = any(not isinstance(key.source, GroupKey) for key in self.order)
+        return self.having != ALWAYS or (by_answers and self.limit is not None)
+
+    @cached_property
+    def has_average(self) -> bool:
         """Whether some column of the result is an average."""
-        return any(isinstance(output.source, Mean) for output in self.outputs)
+        return any(isinstance(output.source, Average) for output in self.outputs)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the result's columns."""
         return tuple(output.name for output in self.outputs)
 
-    def positions(self, output: Output, row: int) -> tuple[int, ...]:
-        """Which of `queries` one field of the result is made of, before HAVING, ORDER BY and LIMIT."""
-        return tuple(block * len(self.group_labels) + row for block in output.source.blocks)
-
     def rows(self, values: Sequence[Value]) -> list[tuple[Value, ...]]:
-        """The result, given one number for each query: rows in the order of the columns."""
+        """Return the result, given one answer per query."""
         answers = self._answers(values)
         columns = [answers.column(output.source) for output in self.outputs]
-        return [tuple(column[row] for column in columns) for row in self.arrange(values)]
+        return [tuple(column[row] for column in columns) for row in self.select_rows(values)]
 
-    def arrange(self, values: Sequence[Value]) -> list[int]:
-        """The positions in `group_labels` that HAVING, ORDER BY and LIMIT leave, in their order."""
-        if self.having == EVERYTHING and not self.order:
+    def select_rows(self, values: Sequence[Value]) -> list[int]:
+        """Apply HAVING, ORDER BY and LIMIT: return indices into `group_labels`."""
+        if self.having == ALWAYS and not self.order:
             return list(range(len(self.group_labels)))[: self.limit]
         answers = self._answers(values)
-        kept = settle(self.having, False, answers.settled)
+        kept = evaluate(self.having, False, answers.decide)
         rows = [int(row) for row in np.flatnonzero(kept)]
         for key in reversed(self.order):
-            rows = _sorted(rows, answers.ranks(key.source), key)
+            ranks = key.source.ranks if isinstance(key.source, GroupKey) else answers.column(key.source)
+            rows = _sorted(rows, ranks, key)
         return rows[: self.limit]
 
-    def _answers(self, values: Sequence[Value]) -> _Answers:
+    def _answers(self, values: Sequence[Value]) -> _AnswerColumns:
         if len(values) != len(self.queries):
-            raise QueryError(
-                f"The statement has {len(self.queries):,} queries, and got {len(values):,} numbers.",
-                hint="Give one number for each of `queries`, in their order.",
-            )
+            raise QueryError(f"Expected {len(self.queries):,} answers, got {len(values):,}.")
         plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-        return _Answers(len(self.group_labels), plain)
+        return _AnswerColumns(len(self.group_labels), plain)
 
 
 @dataclass(frozen=True)
-class _Answers:
-    """The numbers of a statement, by column of the result."""
+class _AnswerColumns:
+    """The answers of a statement, by column of the result."""
 
     rows: int
     values: list[Value]
 
-    def column(self, term: Source | Term) -> Sequence[Value]:
-        """One value per row."""
+    def column(self, term: Expression | Term) -> Sequence[Value]:
+        """Return one value per row."""
         match term:
-            case Grouped():
+            case GroupKey():
                 return term.labels
-            case Total(block):
+            case Aggregate(block):
                 return self.values[block * self.rows : (block + 1) * self.rows]
-            case Mean(total, count):
-                pairs = zip(self.column(Total(total)), self.column(Total(count)), strict=True)
+            case Average(total, count):
+                pairs = zip(self.column(Aggregate(total)), self.column(Aggregate(count)), strict=True)
                 return [above / below if below > 0 else None for above, below in pairs]
         return [term] * self.rows
 
-    def ranks(self, source: Source) -> Sequence[Value]:
-        """What one value per row is sorted by; None for NULL."""
-        return source.ranks if isinstance(source, Grouped) else self.column(source)
-
-    def settled(self, condition: Condition, unknown: bool) -> Mask:
-        """The rows on which a HAVING leaf holds."""
-        match condition:
-            case Fixed():
-                return np.full(self.rows, condition.settled(unknown))
-            case Marks():
-                return condition.settled(unknown)
-            case Missing(term):
+    def decide(self, leaf: Predicate, unknown: bool) -> Mask:
+        """Evaluate a HAVING leaf on every row."""
+        match leaf:
+            case TruthValue():
+                return np.full(self.rows, leaf.decide(unknown))
+            case IsNull(term):
                 return np.array([value is None for value in self.column(term)], dtype=bool)
-            case Compare(symbol, left, right):
-                holds = OPERATORS[symbol]
+            case Comparison(symbol, left, right):
+                compare = OPERATORS[symbol]
                 pairs = zip(self.column(left), self.column(right), strict=True)
-                truths = [unknown if None in pair else holds(*pair) for pair in pairs]
+                truths = [unknown if None in pair else compare(*pair) for pair in pairs]
                 return np.array(truths, dtype=bool)
-        raise TypeError(f"{condition!r} says nothing about rows.")
+        raise TypeError(f"{leaf!r} is not a predicate over rows")
 
 
 def _sorted(rows: list[int], ranks: Sequence[Value], key: OrderKey) -> list[int]:
-    """Sort rows by rank; equal ones keep their order, NULLs go to the end that was asked for."""
+    """Sort rows by rank; ties keep their order, NULLs go first or last as requested."""
     nulls = [row for row in rows if ranks[row] is None]
     known = [row for row in rows if ranks[row] is not None]
     known.sort(key=lambda row: ranks[row], reverse=key.descending)

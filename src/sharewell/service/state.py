@@ -1,181 +1,341 @@
-"""State: the curator, the mechanism, the scheduler and the questions, as a ledger leaves them."""
+"""The state of a served dataset: a fold over its ledger, and what works on it.
+
+Every event passes `DatasetState.apply` once: those that the ledger holds when it is opened, and those
+that are stored later. So a restart, and a recovery from a failed commit, arrive at the same state.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+import tomllib
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from sharewell.collector import without_collections
+from sharewell.config.check import Diagnostic
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import OverBudget
-from sharewell.mechanism.base import Mechanism
-from sharewell.privacy.curator import Curator
-from sharewell.privacy.ledger import Asked, Configured, Done, Event, Granted, Ledger, Left
+from sharewell.errors import ConfigError, LedgerMissing, OverBudget, RequestError, SharewellError
+from sharewell.gc_tuning import gc_paused
+from sharewell.mechanisms.base import Mechanism
+from sharewell.mechanisms.strategy import Strategy
+from sharewell.privacy.curator import KERNEL_EVENTS, Curator
+from sharewell.privacy.dry_run import DryCurator
+from sharewell.privacy.ledger import (
+    Answered,
+    AnsweredFree,
+    Asked,
+    Charged,
+    Configured,
+    CuratorAction,
+    Done,
+    Ending,
+    Event,
+    Granted,
+    Ledger,
+    Left,
+    MemoryLedger,
+    Recovered,
+    Refused,
+    Turn,
+)
 from sharewell.privacy.noise import Noise
-from sharewell.query.sql import compile_sql
-from sharewell.query.statement import Statement
-from sharewell.service.history import Happened, History
-from sharewell.service.served import Served, refuse_withdrawn
-from sharewell.service.terms import refuse_other_terms
-from sharewell.service.ticket import Ticket, Tickets
-from sharewell.sharing.collective import Collective
-from sharewell.sharing.scheduler import Scheduler
+from sharewell.schedulers.registry import Scheduler
+from sharewell.service.ledger import open_ledger
+from sharewell.service.submissions import Submission, Submissions, free_bytes
+from sharewell.service.tokens import TokenStore
+from sharewell.service.turn_queue import TurnQueue
+from sharewell.wire.text import pluralize
+
+_log = logging.getLogger(__name__)
 
 
-@dataclass
-class State:
-    """Everything that a broker works with; opening the same ledger again gives the same."""
+class History:
+    """What a ledger says of questions, turns and analysts, up to some event."""
 
-    config: Config
-    curator: Curator
+    def __init__(self) -> None:
+        self.settings: Configured | None = None
+        #: How many entries the collective's stream has: questions that ended, joins and departures.
+        self.entries = 0
+        #: The last state of the scheduler, and what it must be told since: open questions, and changes.
+        self.turn: Turn | None = None
+        self.pending: dict[int, Asked | Done | Granted | Left] = {}
+        #: Questions that the scheduler has chosen, and that are not answered.
+        self.due: dict[int, Asked] = {}
+        #: The analysts whom some settings named; others were added while the service ran.
+        self.named: set[str] = set()
+        #: The ids of tokens and their owners, and whether the dataset is paused, as far as stored.
+        self.tokens: dict[str, str] = {}
+        self.paused = False
+        #: The strategy that was measured first as a seed.
+        self.seed: Mapping[str, Any] | None = None
+        #: Whether events were lost. What the collective did is not known then.
+        self.recovered = False
+        #: How many questions each analyst has asked, and the bytes stored of those that cost nothing.
+        self.asked: Counter[str] = Counter()
+        self.free_bytes: Counter[str] = Counter()
+        #: Questions that have not ended.
+        self.open: dict[int, Asked] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> History:
+        """The history of a whole ledger."""
+        history = cls()
+        for number, event in enumerate(events):
+            history.apply(number, event)
+        return history
+
+    def apply(self, number: int, event: Event) -> None:
+        """Take in one event."""
+        match event:
+            case Configured(settings):
+                self.settings = event
+                self.named |= tomllib.loads(settings["config"]).get("analysts", {}).keys()
+            case Recovered():
+                self.recovered = True
+            case CuratorAction(_, "issue-token", name, token):
+                self.tokens[token] = name
+            case CuratorAction(_, "revoke-token", _, token):
+                self.tokens.pop(token, None)
+            case CuratorAction(_, "pause" | "resume" as action):
+                self.paused = action == "pause"
+            case Charged(_, {"measure": {"kind": Strategy.kind} as measured}):
+                self.seed = self.seed or measured
+            case Granted() if self.settings is not None:
+                self.entries += 1
+                self.pending[number] = event
+            case Left():
+                self.entries += 1
+                self.pending[number] = event
+            case Done():
+                self.pending[number] = event
+            case Asked(_, analyst):
+                self.open[number] = self.pending[number] = event
+                self.asked[analyst] += 1
+            case Turn(chosen):
+                self.turn = event
+                self.due |= {each: self.open[each] for each in chosen}
+                self.pending = {n: e for n, e in self.open.items() if n not in self.due}
+            case Answered(asked) | AnsweredFree(asked) | Refused(asked):
+                question = self.open.pop(asked)
+                self.due.pop(asked, None)
+                self.pending.pop(asked, None)
+                self.free_bytes[question.analyst] += free_bytes(question, event)
+                self.entries += not isinstance(event, Refused) or event.code == OverBudget.code
+
+
+@dataclass(frozen=True)
+class PublicState:
+    """The state at one moment, without data: any thread computes quotes and budgets from it."""
+
     mechanism: Mechanism
-    scheduler: Scheduler[Ticket]
-    #: The shares that the collective began with.
-    initial: Mapping[str, Fraction]
-    #: What has happened in it: questions as they were served, and who came and went.
-    stream: list[Happened]
-    #: Questions that had their turn before a crash, to be answered first.
-    due: list[Ticket] = field(default_factory=list)
+    #: How many questions each analyst has asked, and how many of them are not answered yet.
+    asked: Mapping[str, int]
+    waiting: Mapping[str, int]
 
-    @classmethod
-    def open(
-        cls, config: Config, ledger: Ledger, data: DataVector, noise: Noise, tickets: Tickets
-    ) -> State:
-        """Take up what a ledger holds, or begin it; what was charged and not released is measured.
 
-        Analysts who wait keep the tickets that they hold.
-        """
-        with without_collections():
-            return cls._open(config, _Remembering(ledger), data, noise, tickets)
+class DatasetState:
+    """The curator, the mechanism, the scheduler and the history of one dataset."""
 
-    @classmethod
-    def _open(
-        cls,
+    def __init__(
+        self,
         config: Config,
-        remembering: _Remembering,
+        ledger: Ledger,
         data: DataVector,
         noise: Noise,
-        tickets: Tickets,
-    ) -> State:
-        curator = Curator(
-            data,
-            config.budget,
-            config.shares,
-            neighbours=config.neighbours,
-            noise=noise,
-            ledger=remembering,
-        )
-        settings = Configured({"config": config.text})
-        last = [event for event in remembering.events() if isinstance(event, Configured)][-1:]
-        if last:
-            refuse_other_terms(last[0], config)
-        if last != [settings]:
-            remembering.append(settings)
-        mechanism = config.make(curator)
-        history = History.of(remembering.events())
-        remembering.forget()
-        state = cls(config, curator, mechanism, config.scheduler(), history.initial, history.stream)
-        state._take_up_questions(history, tickets)
-        refuse_withdrawn(remembering, state._take_up_scheduler(history, tickets))
-        return state
+        submissions: Submissions,
+    ) -> None:
+        #: With the seed that the ledger holds.
+        self.config = config
+        self.history = History()
+        self.scheduler: Scheduler[Submission] = config.scheduler()
+        self._submissions = submissions
+        self._is_restored = False
+        self._ended: list[Ending] = []
+        self._snapshot: Mechanism | None = None
+        with gc_paused():
+            self.curator = Curator(
+                data,
+                config.budget,
+                {},
+                neighbours=config.neighbours,
+                noise=noise,
+                ledger=ledger,
+                observer=self.apply,
+            )
+            settings = Configured({"config": config.text})
+            if self.history.settings is not None:
+                require_same_terms(self.history.settings, config)
+            self.curator.admit(config.shares)
+            if self.history.settings != settings:
+                self.curator.record([settings])
+            self._is_restored = True
+            make = config.make.with_seed(self.history.seed, config.domain)
+            self.config = replace(config, make=make)
+            self._report_removed()
+            self.mechanism: Mechanism = make(self.curator)
+        submissions.restore(self.history.open, self.history.free_bytes)
+        #: Questions that had their turn and are not answered yet, to be answered first.
+        self.due = deque([self._submissions.numbered(number) for number in self.history.due])
+        #: Large questions that wait while smaller ones are answered, where no scheduler orders them.
+        self.large: TurnQueue[Submission] = TurnQueue()
+        self.refuse_withdrawn(self._restore_scheduler())
 
-    @property
-    def collective(self) -> Collective:
-        """The collective as it began."""
-        return replace(self.config.collective, shares=self.initial)
+    def _report_removed(self) -> None:
+        """Log which analysts are in the file no more and still hold a share."""
+        total = self.config.budget.total
+        for name in self.curator.payers:
+            if name in self.history.named and name not in self.config.shares:
+                part = self.curator.share(name) / total
+                _log.warning(
+                    "%s is no longer in %s and still holds %s of the budget. To remove them for good, "
+                    "run `sharewell analysts remove %s`.",
+                    *(name, self.config.path, part, name),
+                )
 
-    def served(self, served: Served) -> bool:
-        """Add a question to the stream, as `History` will find it in the ledger; whether it counts."""
-        counts = served.error is None or served.error.code == OverBudget.code
-        if counts:
-            self.stream.append(served.ticket.asked)
-        return counts
+    def apply(self, number: int, event: Event) -> None:
+        """Take in one event, read or stored."""
+        self.history.apply(number, event)
+        if not self._is_restored:
+            return
+        if isinstance(event, Asked):
+            self._submissions.store(number, event)
+        elif isinstance(event, Ending):
+            self._ended.append(event)
+        elif isinstance(event, KERNEL_EVENTS):
+            self._snapshot = None
 
-    def joined(self, analyst: str) -> None:
-        """Add somebody who came to the stream."""
-        self.stream.append(Granted(analyst, self.curator.share(analyst)))
+    def settle(self) -> None:
+        """Give the answers stored since the last time to those who wait for them."""
+        ended, self._ended = self._ended, []
+        for event in ended:
+            self._submissions.end(event)
 
-    def left(self, analyst: str, donate: bool) -> None:
-        """Add somebody who went to the stream."""
-        self.stream.append((Left(analyst), donate))
+    def public(self) -> PublicState:
+        """The public state as of now; the mechanism is copied only if it may have changed."""
+        if self._snapshot is None:
+            self._snapshot = self.mechanism.snapshot()
+        waiting = Counter(asked.analyst for asked in self.history.open.values())
+        return PublicState(self._snapshot, dict(self.history.asked), waiting)
 
-    def take_due(self) -> list[Ticket]:
-        """What is to be answered first."""
-        due, self.due = self.due, []
-        return due
+    def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
+        """Store what has changed in the access file, which commands change while the service runs.
 
-    def _take_up_questions(self, history: History, tickets: Tickets) -> None:
-        """Know all questions again, and tell those who waited without knowing how theirs had ended."""
-        missing = []
-        for number, asked in history.asked.items():
-            ticket, ended = tickets.numbered(number), history.ended.get(number)
-            if ticket is None:
-                missing.append(Ticket.restored(number, asked, ended, self._compile))
-            elif ended and not ticket.done:
-                ticket.settle(ended)
-        tickets.keep(missing)
-        self.due = [tickets.known(number) for number in history.due]
-        for ticket in self.due:
-            ticket.place = None
+        `curators` says who is changing the token of a name, or for "" whether the dataset is paused.
+        """
+        known, now = self.history.tokens, store.ids
+        changes = [("revoke-token", known[each], each) for each in known if each not in now]
+        changes += [("issue-token", now[each], each) for each in now if each not in known]
+        if store.paused != self.history.paused:
+            changes.append(("pause" if store.paused else "resume", "", ""))
+        events = [
+            CuratorAction(curators.get(name, ""), action, name, token) for action, name, token in changes
+        ]
+        if events:
+            self.curator.record(events)
 
-    def _take_up_scheduler(self, history: History, tickets: Tickets) -> list[Ticket]:
-        """Tell the scheduler what it was told; questions that nobody is here for are given back."""
-        withdrawn = []
-        if history.turn and history.turn.scheduler.get("scheduler") == self.scheduler.name:
-            self.scheduler.restore(history.turn.scheduler, time.monotonic())
-        elif history.turn:
-            # The settings name another one by now: it begins with those who are here.
+    def withdraw(self, analyst: str) -> None:
+        """Refuse the questions that wait of an analyst who has left."""
+        due = [submission for submission in self.due if submission.analyst == analyst]
+        self.due = deque([submission for submission in self.due if submission.analyst != analyst])
+        queued = [entry.item for entry in self.scheduler.leave(analyst)]
+        self.refuse_withdrawn(due + self.large.remove(analyst) + queued)
+
+    def refuse_withdrawn(self, withdrawn: list[Submission]) -> None:
+        """Refuse questions that were queued when their analyst left."""
+        events = [
+            submission.fail(
+                RequestError(f"{submission.analyst} has left.", hint="Queued questions are withdrawn.")
+            )[0]
+            for submission in withdrawn
+        ]
+        if events:
+            self.curator.record(events)
+
+    def _restore_scheduler(self) -> list[Submission]:
+        """Bring the scheduler to where it was; returns the questions of analysts who have left."""
+        scheduler, turn = self.scheduler, self.history.turn
+        withdrawn: list[Submission] = []
+        if turn and turn.scheduler.get("scheduler") == scheduler.name:
+            scheduler.restore(turn.scheduler, time.monotonic())
+        elif turn:
+            # The settings name another scheduler by now: it begins with the current analysts.
             for analyst in self.mechanism.analysts:
-                if analyst not in self.scheduler.analysts:
-                    self.scheduler.join(analyst)
-            for analyst in self.scheduler.analysts:
+                if analyst not in scheduler.analysts:
+                    scheduler.join(analyst)
+            for analyst in scheduler.analysts:
                 if analyst not in self.mechanism.analysts:
-                    self.scheduler.leave(analyst)
-        for number, told in history.still_waiting():
-            match told:
+                    scheduler.leave(analyst)
+        for number, event in list(self.history.pending.items()):
+            match event:
                 case Asked(_, analyst):
-                    ticket = tickets.known(number)
-                    if analyst in self.scheduler.analysts:
-                        ticket.place = self.scheduler.submit(analyst, ticket)
+                    submission = self._submissions.numbered(number)
+                    if analyst in scheduler.analysts:
+                        scheduler.submit(analyst, submission)
                     else:
-                        withdrawn.append(ticket)
-                case Done(analyst) if analyst in self.scheduler.analysts:
-                    self.scheduler.done(analyst)
-                case Granted(payer) if payer not in self.scheduler.analysts:
-                    self.scheduler.join(payer)
-                case Left(payer) if payer in self.scheduler.analysts:
-                    withdrawn += [place.item for place in self.scheduler.leave(payer)]
+                        withdrawn.append(submission)
+                case Done(analyst) if analyst in scheduler.analysts:
+                    scheduler.done(analyst)
+                case Granted(payer) if payer not in scheduler.analysts:
+                    scheduler.join(payer)
+                case Left(payer) if payer in scheduler.analysts:
+                    withdrawn += [entry.item for entry in scheduler.leave(payer)]
         return withdrawn
 
-    def _compile(self, sql: str) -> Statement:
-        return compile_sql(sql, self.config.domain, table=self.config.name)
+
+def require_same_terms(before: Configured, config: Config) -> None:
+    """Refuse settings that would change the meaning of what was promised and stored.
+
+    Another price would break the sharing guarantees, questions are stored with the name of their table,
+    and the budget protects what the privacy unit names. All other settings may change between starts.
+    """
+    then, now = (tomllib.loads(text) for text in (before.settings["config"], config.text))
+    name = [tables["dataset"].get("name", "people") for tables in (then, now)]
+    if name[0] != name[1]:
+        raise _changed("dataset.name", name[0], name[1], "Restore it: questions are stored under it.")
+    unit = [tables["dataset"].get("privacy_unit") for tables in (then, now)]
+    if unit[0] != unit[1]:
+        hint = "Restore it: the budget was spent to protect what it names."
+        raise _changed("dataset.privacy_unit", unit[0], unit[1], hint)
+    old, new = then.get("mechanism", {}), now.get("mechanism", {})
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            hint = "Restore it: the ledger has made promises under it."
+            raise _changed(f"mechanism.{key}", old.get(key), new.get(key), hint)
 
 
-class _Remembering:
-    """A ledger that is read once while it is opened: the kernel, the mechanism and we all want it."""
+def _changed(setting: str, then: object, now: object, hint: str) -> ConfigError:
+    was, becomes = ("not set" if value is None else repr(value) for value in (then, now))
+    return ConfigError(
+        f"{setting} was {was} when the ledger was begun, and is {becomes} now.", hint=hint
+    )
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._events: list[Event] | None = list(ledger.events())
 
-    def append(self, event: Event) -> int:
-        return self.append_many((event,))
-
-    def append_many(self, events: Sequence[Event]) -> int:
-        first = self._ledger.append_many(events)
-        if self._events is not None:
-            self._events += events
-        return first
-
-    def events(self) -> Iterator[Event]:
-        return self._ledger.events() if self._events is None else iter(tuple(self._events))
-
-    def __len__(self) -> int:
-        return len(self._ledger)
-
-    def forget(self) -> None:
-        """Let the events go: from now on there are only new ones."""
-        self._events = None
+def check_ledger(config: Config) -> Iterator[Diagnostic]:
+    """Report whether a service could continue with the existing ledger, if there is one."""
+    try:
+        with open_ledger(config.service.ledger, name=config.name, read_only=True) as ledger:
+            copy = MemoryLedger()
+            copy.append_many(list(ledger.events()))
+        history = History.of(copy.events())
+        if history.settings is not None:
+            require_same_terms(history.settings, config)
+        empty = config.collective.empty
+        curator = DryCurator(empty, config.budget, {}, neighbours=config.neighbours, ledger=copy)
+        curator.admit(config.shares)
+    except LedgerMissing:
+        return
+    except SharewellError as error:
+        yield Diagnostic.from_error(error)
+        return
+    if history.settings is None:
+        return  # Begun, and never served.
+    asked = sum(isinstance(event, Asked) for event in copy.events())
+    left = curator.unallocated / config.budget.total
+    yield Diagnostic(
+        "note",
+        f"The service continues its ledger: {pluralize(asked, 'question')} "
+        f"{'was' if asked == 1 else 'were'} asked, and {left} of the budget is unallocated.",
+    )

@@ -1,281 +1,361 @@
-"""The worker: the one thread that changes anything.
+"""The worker: the one thread that changes the state of a dataset.
 
-It takes all questions that have come in the meantime, lets the scheduler decide, and stores what it
-does in two breaths for all of them: questions and charges before the data is touched, values and
-answers before anybody is given them. When the ledger fails, those who asked are told, and the state
-is read anew from what the ledger holds.
+It takes questions from analysts in turn, lets the scheduler choose, and answers the chosen ones as a
+batch: one commit for questions and charges, one for values and answers. When the ledger fails, the
+affected submissions are refused and the state is rebuilt from what the ledger holds.
+
+A large question that buys nothing is computed beside the worker, on a snapshot, while the worker answers
+small ones that buy nothing either. Those that buy wait for it: so each answer follows from what the
+ledger holds before it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from threading import RLock, Thread
+from threading import Condition, Thread
 
-from sharewell.errors import (
-    Closed,
-    LedgerError,
-    LedgerUnavailable,
-    SharewellError,
-    UnknownPayer,
-)
+from sharewell.errors import Closed, LedgerError, LedgerUnavailable, SharewellError, UnknownPayer
+from sharewell.privacy.driver import Batch, run_free
 from sharewell.privacy.ledger import Event, Ledger, Turn
-from sharewell.privacy.measurement import Measurement
-from sharewell.service.served import Served, not_computed
-from sharewell.service.state import State
-from sharewell.service.ticket import Ticket, Tickets
-from sharewell.sharing.scheduler import InOrder
+from sharewell.schedulers.base import QueueEntry
+from sharewell.service.published import Published
+from sharewell.service.state import DatasetState
+from sharewell.service.submissions import UNSTORED, Submission, Submissions, overloaded
+from sharewell.service.turn_queue import TurnQueue
 
-#: How many questions are stored in one breath at the most, and after how many numbers no more are taken
-#: in: a store takes only so much in one piece.
-MOST_AT_ONCE, MOST_NUMBERS = 256, 100_000
-#: How long to wait for more where several came at once the last time, in seconds: to store and to
-#: measure takes little longer for many than for one.
+#: The most questions in a batch, and the number of answers after which no more are added: others wait
+#: until a batch is stored.
+BATCH_SIZE, BATCH_ANSWERS = 256, 500
+#: How long to wait for more questions where several came at once the last time, in seconds: storing and
+#: measuring takes little longer for many than for one.
 GATHER = 0.002
-#: How often a scheduler that waits for somebody is asked again, in seconds.
-PATIENCE = 0.2
+#: How often a scheduler that stalls is asked again, in seconds.
+STALL_POLL = 0.2
 
 
 @dataclass
-class Errand:
-    """Something for the worker to do between two batches."""
+class _Job:
+    """Something to run between two batches."""
 
-    run: Callable[[State], None]
+    run: Callable[[DatasetState], None]
+    #: Whether it may change what a large question is computed from.
+    changes: bool
     future: Future[None]
 
 
+@dataclass
+class _Large:
+    """A large question that is computed beside the worker: the events to store, or None if it buys."""
+
+    submission: Submission
+    events: Future[Sequence[Event] | None]
+
+
 class Worker:
-    """Serves tickets in batches and runs errands between them, in the order in which they come."""
+    """Answers submissions in batches and runs jobs between them.
+
+    Each analyst's submissions and jobs are taken in order of arrival.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
-        tickets: Tickets,
-        open_state: Callable[[], State],
-        told: Callable[[State, Sequence[Served]], None],
+        submissions: Submissions,
+        open_state: Callable[[], DatasetState],
+        changed: Callable[[DatasetState], None],
+        *,
         tick: float,
+        release_every: float,
     ) -> None:
-        #: Held while the mechanism decides or computes, and let go of while questions are stored.
-        self.thinking = RLock()
         self.state = open_state()
+        #: What may be read by any thread.
+        self.published = Published(self.state.public(), release_every)
         self._ledger = ledger
-        self._tickets = tickets
+        self._submissions = submissions
         self._open_state = open_state
-        self._told = told
+        self._changed = changed
         self._tick = tick
         self._next_tick = 0.0
         self._stale = False
-        #: How many came at once the last time.
-        self._came = 0
-        self._queue: SimpleQueue[Ticket | Errand | None] = SimpleQueue()
-        self._thread = Thread(target=self._work, name="broker", daemon=True)
+        self._last_arrivals = 0
+        #: Whether the last batch was full, so that more questions may have their turn. At the beginning
+        #: some may have waited when the ledger was closed.
+        self._more = True
+        #: Notified when something arrives, and when a large question is computed.
+        self._arrived = Condition()
+        self._arrivals: TurnQueue[tuple[int, Submission | _Job]] = TurnQueue()
+        self._arrival = 0
+        self._closed = False
+        self._large: _Large | None = None
+        self._beside = ThreadPoolExecutor(1, "large-questions")
+        self._thread = Thread(target=self._work, name="worker", daemon=True)
 
     def start(self) -> None:
-        """Begin to serve, first of all what waited when the ledger was closed."""
+        """Begin to serve, first what was pending when the ledger was closed."""
+        self._publish()
         self._thread.start()
 
-    def put(self, ticket: Ticket) -> None:
-        """Hand in a question."""
-        self._queue.put(ticket)
+    def submit(self, new: Submission) -> Submission:
+        """Accept a question; returns the submission of its key, which may have come before."""
+        with self._arrived:
+            self._require_open()
+            found = self._submissions.add(new)
+            if found is new:
+                self._put(new.analyst, new)
+        return found
 
-    def run(self, errand: Callable[[State], None]) -> Future[None]:
-        """Have something done between two batches."""
+    def run(self, analyst: str, job: Callable[[DatasetState], None], *, changes: bool = True) -> None:
+        """Run a job that concerns an analyst, after what came from them before, and wait for it.
+
+        One that changes the mechanism waits for the large question that is computed.
+        """
         future: Future[None] = Future()
-        self._queue.put(Errand(errand, future))
-        return future
+        with self._arrived:
+            self._require_open()
+            self._put(analyst, _Job(job, changes, future))
+        future.result()
 
     def close(self) -> None:
-        """Finish what was handed in, and end."""
-        self._queue.put(None)
+        """Finish what was submitted, and end."""
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify()
         self._thread.join()
+        self._beside.shutdown()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Closed("The service is closing.", hint="Ask again later with the same key.")
+
+    def _put(self, analyst: str, item: Submission | _Job) -> None:
+        self._arrival += 1
+        self._arrivals.put(analyst, (self._arrival, item))
+        self._arrived.notify()
 
     def _work(self) -> None:
-        closing = False
-        while not closing:
-            taken = self._take()
-            closing = None in taken
-            batch: list[Ticket] = []
-            for item in taken:
-                if isinstance(item, Ticket):
+        while not (self._closed and self._is_finished()):
+            batch: list[Submission] = []
+            for item in self._take():
+                if isinstance(item, Submission):
                     batch.append(item)
-                elif item is not None:
+                else:
                     self._guarded(batch)
                     batch = []
                     self._do(item)
             self._guarded(batch)
-        self._tickets.give_up(Closed("The service has closed.", hint="Ask again with the same key."))
+        self._submissions.give_up(Closed("The service has closed.", hint="Ask again with the same key."))
 
-    def _take(self) -> list[Ticket | Errand | None]:
-        """All that there is to do; nothing, when it is only time to decide again."""
-        try:
-            taken = [self._queue.get(timeout=self._wait())]
-        except Empty:
-            return []
-        if isinstance(taken[0], Ticket):
-            self._gather()
-        while len(taken) < MOST_AT_ONCE and not self._queue.empty():
-            taken.append(self._queue.get())
-        self._came = len(taken)
-        return taken
+    def _take(self) -> list[Submission | _Job]:
+        """What has arrived, from each analyst in turn, up to a batch, in order of arrival.
 
-    def _gather(self) -> None:
-        """Give those a moment who are likely to come: as many as the last time."""
+        Nothing, when it is only time to serve what waits.
+        """
+        with self._arrived:
+            self._arrived.wait_for(
+                lambda: self._arrivals or self._closed or self._can_serve(), self._timeout()
+            )
         until = time.monotonic() + GATHER
-        while self._queue.qsize() + 1 < self._came and time.monotonic() < until:
+        while 0 < len(self._arrivals) < self._last_arrivals and time.monotonic() < until:
             time.sleep(GATHER / 4)
+        taken: list[tuple[int, Submission | _Job]] = []
+        answers = 0
+        with self._arrived:
+            while self._arrivals and len(taken) < BATCH_SIZE and answers < BATCH_ANSWERS:
+                taken.append(self._arrivals.pop())
+                item = taken[-1][1]
+                answers += item.size if isinstance(item, Submission) and not item.large else 0
+        self._last_arrivals = len(taken)
+        return [item for _, item in sorted(taken, key=lambda each: each[0])]
 
-    def _wait(self) -> float | None:
-        """How long to wait for something to come: not at all, a while, or for ever."""
+    def _can_serve(self) -> bool:
+        """Whether something can be done before anything more arrives."""
+        state = self.state
+        if self._stale:
+            return False
+        if self._more and state.scheduler.waiting:
+            return True
+        if self._large is not None:
+            return self._large.events.done()
+        return bool(state.due or state.large)
+
+    def _timeout(self) -> float | None:
+        """How long to wait for something to arrive."""
         scheduler = self.state.scheduler
         if self._stale:
-            return PATIENCE
-        if self.state.due or (scheduler.waiting and isinstance(scheduler, InOrder)):
-            return 0.0
+            return STALL_POLL
         if not scheduler.waiting:
             return None
-        return self._tick if scheduler.paced else PATIENCE
+        return self._tick if scheduler.paced else STALL_POLL
 
-    def _guarded(self, batch: Sequence[Ticket]) -> None:
-        """Serve a batch; when that fails, tell those who are new, and read the state anew next time."""
+    def _is_finished(self) -> bool:
+        return not self._arrivals and (self._stale or (self._large is None and not self._can_serve()))
+
+    def _guarded(self, batch: Sequence[Submission]) -> None:
+        """Serve a batch; when that fails, refuse it and rebuild the state next time."""
         try:
             self._refresh()
-            self._serve(self._admit(self._tickets.only_new(batch)))
+            self._submissions.adopt_stored(batch)
+            self._serve(batch)
         except Exception as error:
             self._stale = True
-            failure = error if isinstance(error, SharewellError) else _unexpected()
-            self._tickets.drop(batch, failure)
+            self._submissions.drop(batch, error if isinstance(error, SharewellError) else _unfinished())
 
-    def _admit(self, new: Sequence[Ticket]) -> list[Ticket]:
-        """Those whose analyst is still here; the others are told."""
-        here = self.state.mechanism.analysts
-        for ticket in new:
-            if ticket.analyst not in here:
-                self._tickets.drop([ticket], UnknownPayer(f"{ticket.analyst} has left."))
-        return [ticket for ticket in new if not ticket.done]
+    def _do(self, job: _Job) -> None:
+        try:
+            self._refresh()
+            if job.changes:
+                self._finish_large()
+            job.run(self.state)
+            self._publish()
+            job.future.set_result(None)
+        except Exception as error:
+            self._stale |= not isinstance(error, SharewellError) or isinstance(error, LedgerError)
+            job.future.set_exception(error)
 
     def _refresh(self) -> None:
         """After the ledger has failed, what it holds is what has happened."""
         if self._stale:
-            with self.thinking:
-                self.state = self._open_state()
-            self._told(self.state, ())
+            # It will be computed again: what the ledger holds may have changed what it is computed from.
+            self._large = None
+            self.state = self._open_state()
+            self._publish()
             self._stale = False
 
-    def _do(self, errand: Errand) -> None:
+    def _publish(self) -> None:
+        """Publish what has happened, then give answers to those who wait.
+
+        In this order, an analyst who was given an answer sees what it has cost.
+        """
         try:
-            self._refresh()
-            with self.thinking:
-                errand.run(self.state)
-            self._told(self.state, ())
-            errand.future.set_result(None)
-        except Exception as error:
-            self._stale |= not isinstance(error, SharewellError) or isinstance(error, LedgerError)
-            errand.future.set_exception(error)
+            self._changed(self.state)
+            self.published.put(self.state.public())
+        finally:
+            self.state.settle()
 
-    def _serve(self, new: Sequence[Ticket]) -> None:
-        """Take in new questions, let the scheduler decide, and answer those whose turn it is."""
-        with self.thinking:
-            asked = self._ask(new)
-            due = [self._prepare(Served(ticket)) for ticket in self.state.take_due()]
-            served = [*due, *self._decide()]
-            if served and not isinstance(self.state.scheduler, InOrder):
-                numbers = tuple(each.ticket.stored for each in served)
-                asked.append(Turn(numbers, self.state.scheduler.state()))
-        self._store(asked, served)
-        self._tickets.keep(new)
-        for each in served:
-            each.hand_over()
-        for ticket in new:
-            if not ticket.ready:
-                ticket.waits()
-        self._told(self.state, served)
+    def _serve(self, submissions: Sequence[Submission]) -> None:
+        """Queue new questions, let the scheduler choose, and answer those whose turn it is."""
+        if self._large is not None and (self._large.events.done() or self._closed):
+            self._finish_large()
+        events = self._accept(submissions)
+        chosen = self._choose(events)
+        if self._large is None and chosen and chosen[0].large:
+            if events:
+                self.state.curator.record(events)
+            self._begin_large(chosen[0])
+        elif chosen or events:
+            self._answer(chosen, events)
+        self._publish()
+        for submission in submissions:
+            if not submission.ready and (
+                self._large is None or submission is not self._large.submission
+            ):
+                submission.queue()
 
-    def _ask(self, new: Sequence[Ticket]) -> list[Event]:
-        """Give the questions their numbers and their places with the scheduler."""
-        first = len(self._ledger)
-        for at, ticket in enumerate(new):
-            ticket.number = first + at
-            ticket.place = self.state.scheduler.submit(ticket.analyst, ticket)
-        return [ticket.asked for ticket in new]
-
-    def _decide(self) -> list[Served]:
-        """Those whose turn it is: all that can be served now, or one at a tick."""
-        scheduler, now = self.state.scheduler, time.monotonic()
-        most = MOST_AT_ONCE
-        if scheduler.paced and scheduler.waiting:
-            if now < self._next_tick:
-                return []
-            self._next_tick = now + self._tick
-            most = 1
-        chosen: list[Served] = []
-        numbers = 0
-        while scheduler.waiting and len(chosen) < most and numbers < MOST_NUMBERS:
-            place = scheduler.next(now)
-            if place is None:
-                break
-            place.item.place = None
-            chosen.append(self._prepare(Served(place.item)))
-            numbers += chosen[-1].numbers
-        return chosen
-
-    def _prepare(self, served: Served) -> Served:
-        """Decide what to buy for a question; or why it is refused."""
-        mechanism, analyst, pay = self.state.mechanism, served.ticket.analyst, served.ticket.pay
-        try:
-            for block in served.statement.blocks:
-                served.prepared.append(mechanism.prepare(block, analyst, pay=pay))
-        except LedgerError:
-            raise
-        except Exception as error:
-            for each in reversed(served.prepared):
-                mechanism.forget(each)
-            served.prepared.clear()
-            served.error = error if isinstance(error, SharewellError) else not_computed()
-        return served
-
-    def _store(self, asked: Sequence[Event], served: Sequence[Served]) -> None:
-        """Charge and store, measure, answer and store."""
-        orders = [p.order for each in served for p in each.prepared if p.order]
-        if orders:
-            self.state.curator.fill(
-                orders, before=asked, report=lambda found: self._finish(served, found)
-            )
-        elif self.state.mechanism.plans_ahead:
-            if events := [*asked, *self._finish(served, [])]:
-                self._ledger.append_many(events)
-        else:
-            # What such a mechanism buys is up to the data, so it charges while it answers.
-            if asked:
-                self._ledger.append_many(asked)
-            for each in served:
-                self._ledger.append_many(self._finish([each], []))
-
-    def _finish(self, served: Sequence[Served], found: Sequence[Measurement]) -> list[Event]:
-        """The answers, one after the other, each with what was measured for it just before."""
-        measured = iter(found)
+    def _accept(self, submissions: Sequence[Submission]) -> list[Event]:
+        """Number new questions and queue them with the scheduler: the events to store."""
         events: list[Event] = []
-        with self.thinking:
-            for each in served:
-                bought = [next(measured) if p.order else None for p in each.prepared]
-                events += [measurement.released for measurement in bought if measurement]
-                try:
-                    for prepared, measurement in zip(each.prepared, bought, strict=True):
-                        each.answers += self.state.mechanism.finish(prepared, measurement)
-                except LedgerError:
-                    raise
-                except Exception as error:
-                    # It is stored, and would be tried again for ever. The others must not wait for it.
-                    each.error = error if isinstance(error, SharewellError) else not_computed()
-                    self._stale = True
-                events.append(each.event)
+        analysts, now = self.state.mechanism.analysts, time.monotonic()
+        for submission in submissions:
+            # Some were stored after all, in a commit that seemed to fail.
+            if submission.number != UNSTORED or submission.done:
+                continue
+            if submission.analyst not in analysts:
+                self._submissions.drop([submission], UnknownPayer(f"{submission.analyst} has left."))
+                continue
+            if submission.deadline < now:
+                self._submissions.drop([submission], overloaded())
+                continue
+            submission.number = len(self._ledger) + len(events)
+            events.append(submission.asked)
+            self.state.scheduler.submit(submission.analyst, submission)
         return events
 
+    def _choose(self, events: list[Event]) -> list[Submission]:
+        """The questions to answer now: small ones together, or one large one alone.
 
-def _unexpected() -> LedgerUnavailable:
-    """Says nothing about what happened: an error of a library may quote what must not be told."""
+        While a large one is computed, all whose turn it is: `_answer` lets some of them wait, in order.
+        Without a scheduler, large ones let small ones pass.
+        """
+        state, scheduler, now = self.state, self.state.scheduler, time.monotonic()
+        chosen: list[Submission] = []
+        turns: list[Submission] = []
+        had_turns = [*([self._large.submission] if self._large else []), *state.due]
+        answers = 0
+        while not (full := len(chosen) == BATCH_SIZE or answers >= BATCH_ANSWERS):
+            if state.due and self._large is None:
+                submission = state.due.popleft()
+            elif scheduler.waiting and (entry := self._next(now)) is not None:
+                submission = entry.item
+                turns.append(submission)
+            else:
+                break
+            if submission.large and scheduler.keeps_arrival_order:
+                state.large.put(submission.analyst, submission)
+            elif not submission.large or self._large is not None:
+                chosen.append(submission)
+                answers += 0 if submission.large else submission.size
+            elif chosen:
+                state.due.appendleft(submission)
+                break
+            else:
+                chosen.append(submission)
+                break
+        self._more = full
+        if turns and not scheduler.keeps_arrival_order:
+            numbers = tuple([each.number for each in (*had_turns, *turns)])
+            events.append(Turn(numbers, scheduler.state()))
+        if not chosen and state.large and self._large is None:
+            chosen = [state.large.pop()]
+        return chosen
+
+    def _next(self, now: float) -> QueueEntry[Submission] | None:
+        """Ask the scheduler whose turn it is; a paced one is asked once a tick."""
+        if self.state.scheduler.paced:
+            if now < self._next_tick:
+                return None
+            self._next_tick = now + self._tick
+        return self.state.scheduler.next(now)
+
+    def _answer(self, chosen: Sequence[Submission], events: Sequence[Event] = ()) -> None:
+        """Answer a batch; while a large question is computed, only small ones that buy nothing."""
+        mechanism, busy = self.state.mechanism, self._large is not None
+        batch = Batch(self.state.curator, sequential=mechanism.sequential)
+        for each in chosen:
+            if (busy and each.large) or not batch.add(each, each.steps(mechanism), free_only=busy):
+                self.state.due.append(each)
+        batch.run(events)
+        self._stale |= batch.broken
+
+    # Large questions
+
+    def _begin_large(self, submission: Submission) -> None:
+        """Compute a large question beside the worker, in case it buys nothing."""
+        steps = submission.steps(self.state.public().mechanism)
+        self._large = _Large(submission, self._beside.submit(run_free, submission, steps))
+        self._large.events.add_done_callback(self._notify)
+
+    def _notify(self, _: object) -> None:
+        with self._arrived:
+            self._arrived.notify()
+
+    def _finish_large(self) -> None:
+        """Wait for the large question that is computed, if any, and store it; run it if it buys."""
+        large, self._large = self._large, None
+        if large is None:
+            return
+        events = large.events.result()
+        if events is None:
+            self._answer([large.submission])
+        else:
+            self.state.curator.store((), events)
+
+
+def _unfinished() -> LedgerUnavailable:
+    """The refusal after an unexpected error; a library's message may quote what must not be shown."""
     return LedgerUnavailable(
-        "The question could not be finished.", hint="Ask again with the same key; nothing is paid twice."
+        "The question could not be finished.",
+        hint="Ask again with the same key; it is charged at most once.",
     )

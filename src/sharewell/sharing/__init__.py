@@ -1,1 +1,1 @@
-"""Many analysts, one budget: who is next, who is worse off, and what can be promised."""
+"""Fairness among analysts who share a budget: dry runs, the certificate, promises and planning."""

@@ -1,8 +1,8 @@
-"""Planning: which seed, how much for it, and what a query should cost, before a single row is read.
+"""Planning: compare seeds, seed fractions and query budgets without reading a row.
 
 The error of Seeded Cache and Reconstruct depends on the questions and not on the data. So every
-setting can be tried on an empty table without noise, and the standard errors that come out are those
-that the real table will have.
+setting can be tried on an empty table without noise, and the standard errors are those of the
+real table.
 """
 
 from __future__ import annotations
@@ -16,42 +16,41 @@ from itertools import product, zip_longest
 import numpy as np
 
 from sharewell.errors import SharingError
-from sharewell.mechanism import seed as seeds
-from sharewell.mechanism.base import Question
-from sharewell.mechanism.strategy import Strategy
+from sharewell.mechanisms import seed as seeds
+from sharewell.mechanisms.base import Question
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.query.block import Block, Neighbours
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.desiderata import outcomes
-from sharewell.sharing.expected import expected_errors
-from sharewell.sharing.stream import Ask
+from sharewell.sharing.certificate import outcomes
+from sharewell.sharing.collective import Ask, expected_errors
 
-#: How much of a share goes to the seed, and how many queries the rest pays for, unless told otherwise.
+#: Defaults: the part of a share that goes to the seed, and the number of queries that the rest pays for.
 SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10")
 QUERIES_PER_SHARE = (4, 16, 64)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to set up Seeded Cache and Reconstruct, and what the analysts can expect of it."""
+    """Settings of Seeded Cache and Reconstruct, and the errors that the analysts can expect."""
 
     seed: str
     seed_fraction: Fraction
     query_budget: Fraction
-    #: About which part of each analyst's answers will be within the error threshold, by the normal law.
+    #: The expected part of each analyst's answers within the error threshold, for normal errors.
     within: Mapping[str, float]
-    #: The root of the mean of the answers' variances, in rows.
+    #: The root mean square of the standard errors, in rows.
     typical_error: float
 
     @property
     def average(self) -> float:
-        """The expected part of all answers within the threshold, analysts counting alike."""
+        """The expected part of all answers within the threshold, averaged over the analysts."""
         return float(np.mean(list(self.within.values())))
 
     @property
     def worst(self) -> float:
-        """The same for the analyst who fares worst."""
+        """The expected part for the worst-off analyst."""
         return min(self.within.values())
 
 
@@ -72,7 +71,7 @@ def plan(
 
     The threshold is in rows; a sum may be off by as much as that many of its largest weight come to.
     The workloads are asked in turns. A query budget is the least share's paid part divided by each
-    number of `queries_per_share`. `watch` is told how many combinations are done, and of how many.
+    number of `queries_per_share`. `watch` is called with the number of combinations done, and of all.
 
     Privacy: costs nothing; no row is read.
     """
@@ -99,7 +98,7 @@ def plan(
                 privacy=budget.currency,
                 neighbours=neighbours,
             )
-            found.append(_judge((strategy, part, price), stream, errors, error_threshold))
+            found.append(evaluate((strategy, part, price), stream, errors, error_threshold))
         watch(at, len(settings))
     return sorted(found, key=lambda c: (-round(c.average, 4), c.typical_error))
 
@@ -112,7 +111,7 @@ def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> It
 
 
 def how_many(domain: Domain) -> int:
-    """How many settings are compared unless others are named; some seeds take minutes to be made."""
+    """How many settings are compared unless others are named; building some seeds takes minutes."""
     return (len(_by_name(domain)) + 1) * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
 
 
@@ -122,7 +121,7 @@ def _by_name(domain: Domain) -> list[Callable[[Domain], Strategy]]:
 
 
 def asked_together(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Block:
-    """Every query of all workloads, as one."""
+    """All queries of all workloads as one block."""
     asked = [question for workload in workloads.values() for question in workload]
     queries = [q for asks in asked for q in ([asks] if isinstance(asks, LinearQuery) else asks)]
     return Block(domain, [query for query in queries if not query.is_zero])
@@ -136,12 +135,13 @@ def in_turns(workloads: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str,
                 yield analyst, question
 
 
-def _judge(
+def evaluate(
     setting: tuple[Strategy, Fraction, Fraction],
     stream: Sequence[tuple[str, Question]],
     errors: Sequence[float | tuple[float, ...] | None],
     threshold: float,
 ) -> Candidate:
+    """The candidate of a seed, a seed fraction and a query budget, from the errors of a stream."""
     within: dict[str, list[float]] = {}
     squares: list[float] = []
     for (analyst, question), found in zip(stream, errors, strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sharewell import Domain, Integer
-from sharewell.lab.questions import Questions
+from sharewell_lab.streams import Questions
 from tests.lab.engines.real import Case
 
 AMOUNTS = [Fraction(text) for text in ("1/20", "1/10", "1/7", "1/3", "1/2", "1", "5/2")]

@@ -11,16 +11,15 @@ import numpy as np
 
 from sharewell import Budget, Curator, DataVector, Domain, LinearQuery
 from sharewell.errors import OverBudget
-from sharewell.lab.engines import Setting
-from sharewell.lab.engines.run import NOBODY, Run
-from sharewell.lab.engines.world import World
-from sharewell.lab.questions import Questions
-from sharewell.mechanism import seed
-from sharewell.mechanism.base import Mechanism
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
-from sharewell.mechanism.laplace import Laplace
-from sharewell.mechanism.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms import seed
+from sharewell.mechanisms.base import Mechanism
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.laplace import Laplace
+from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.privacy.noise import Noise
+from sharewell_lab.engines import PlaySettings
+from sharewell_lab.engines.world import NO_PAYER, Run, World
+from sharewell_lab.streams import Questions
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Case:
 
     @property
     def world(self) -> World:
-        setting = Setting(
+        setting = PlaySettings(
             np.array([float(share) for share in self.shares]),
             self.population,
             float(self.seed_fraction),
@@ -80,11 +79,11 @@ def play_real(mechanism: str, case: Case, noise: Noise) -> Run:
     curator = Curator(DataVector(case.domain, case.counts), budget, shares, noise=noise)
     real = MECHANISMS[mechanism](curator, case)
     value, error, expected = np.full((3, len(case.questions)), np.nan)
-    payer = np.full(len(case.questions), NOBODY)
+    payer = np.full(len(case.questions), NO_PAYER)
     for place in case.order.tolist():
         query = LinearQuery.from_vector(case.domain, case.questions.weights[place].astype(np.int64))
         try:
-            answer = real.answer(query, str(case.questions.analyst[place]))
+            answer = real.ask(query, str(case.questions.analyst[place]))
         except OverBudget:
             error[place] = expected[place] = math.inf
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.lab.noise import SeededNoise
+from sharewell_lab.noise import SeededNoise
 
 DRAWS = 2000
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from sharewell.errors import QueryError
-from sharewell.lab.engines import distinct as module
-from sharewell.lab.engines.distinct import distinct
-from sharewell.lab.questions import Questions
+from sharewell_lab.engines import world
+from sharewell_lab.engines.world import distinct
+from sharewell_lab.streams import Questions
 from tests.lab.engines.cases import cases
 
 
@@ -44,12 +44,12 @@ def test_cells_that_no_question_tells_apart_are_one_group():
 
 def test_a_stream_is_looked_through_once_and_forgotten_with_it():
     stream = Questions.of([[1, 0]], [0], analysts=1)
-    before = len(module._KNOWN)
+    before = len(world._KNOWN)
     assert distinct(stream) is distinct(stream)
-    assert len(module._KNOWN) == before + 1
+    assert len(world._KNOWN) == before + 1
     del stream
     gc.collect()
-    assert len(module._KNOWN) <= before
+    assert len(world._KNOWN) <= before
 
 
 def test_a_question_about_no_cell_is_refused_by_its_place():

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from sharewell.errors import ConfigError
-from sharewell.lab.engines import MECHANISMS, Setting, play, play_scr_both
-from sharewell.lab.questions import Questions
+from sharewell_lab.engines import MECHANISMS, PlaySettings, play, play_scr_both
+from sharewell_lab.streams import Questions
 
 RNG = np.random.default_rng(3)
 #: Prefix sums and single cells, each of which comes again and again.
 POOL = np.vstack([np.tri(8, dtype=np.uint8), np.eye(8, dtype=np.uint8)])
 STREAM = Questions.of_rows(POOL[RNG.integers(0, len(POOL), 60)], RNG.integers(0, 3, 60), analysts=3)
 COUNTS = np.array([900, 500, 20, 10, 5, 50, 300, 700])
-SETTING = Setting(np.array([0.3, 0.3, 0.4]), 2500.0, 0.5, 0.02)
+SETTING = PlaySettings(np.array([0.3, 0.3, 0.4]), 2500.0, 0.5, 0.02)
 EVERYBODY = np.ones(3, dtype=bool)
 WITHOUT_1 = np.array([True, False, True])
 
@@ -61,7 +61,7 @@ def test_those_who_are_absent_get_nothing_and_all_others_an_error(mechanism):
 
 
 def test_laplace_refuses_once_the_pot_is_empty():
-    few = Setting(SETTING.shares, 2500.0, 0.5, 0.1)
+    few = PlaySettings(SETTING.shares, 2500.0, 0.5, 0.1)
     run = played("laplace", setting=few, order=np.arange(60)[::-1].copy())
     assert np.isnan(run.value[:50]).all()
     assert np.isposinf(run.error[:50]).all()
@@ -81,11 +81,11 @@ def test_both_ways_of_scr_share_their_noise():
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"mechanism": "magic"}, "no mechanism 'magic'"),
+        ({"mechanism": "magic"}, "Unknown mechanism 'magic'"),
         ({"counts": COUNTS[1:]}, "7 counts for 8 cells"),
         ({"present": EVERYBODY[1:], "order": np.arange(3)}, "3 analysts"),
-        ({"setting": Setting(np.array([1.0]), 10.0, 0.5, 0.1)}, "3 analysts"),
-        ({"present": ~EVERYBODY, "order": np.arange(0)}, "Nobody is present"),
+        ({"setting": PlaySettings(np.array([1.0]), 10.0, 0.5, 0.1)}, "3 analysts"),
+        ({"present": ~EVERYBODY, "order": np.arange(0)}, "No analyst is present"),
         ({"order": np.array([0, 60])}, "does not have"),
         ({"order": np.array([-1])}, "does not have"),
         ({"order": np.array([4, 2, 4])}, "twice"),
@@ -104,14 +104,5 @@ def test_nothing_to_serve_is_no_mistake():
 
 
 def test_numba_is_imported_when_it_is_first_needed():
-    code = "import sys, sharewell.lab.engines; sys.exit('numba' in sys.modules)"
+    code = "import sys, sharewell_lab.engines; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.parametrize("mechanism", ["pmw", "scr"])
-def test_without_numba_a_player_says_how_to_install_it(mechanism, monkeypatch):
-    monkeypatch.delitem(sys.modules, f"sharewell.lab.engines.compiled.{mechanism}", raising=False)
-    monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(ConfigError, match="numba") as refused:
-        played(mechanism)
-    assert "pip install 'sharewell[lab]'" in refused.value.hint

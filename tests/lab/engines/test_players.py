@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Domain, Integer, datasets
-from sharewell.lab.engines import MECHANISMS
-from sharewell.lab.questions import Questions
-from sharewell.mechanism.reconstruction import FEW_CELLS
+from sharewell.mechanisms.reconstruction import FEW_CELLS
 from sharewell.query import workload
+from sharewell_lab.engines import MECHANISMS
+from sharewell_lab.streams import Questions
 from tests.lab.engines.cases import cases
 from tests.lab.engines.real import MECHANISMS as REAL
 from tests.lab.engines.real import Case, check_equal, play_real

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.errors import ConfigError
-from sharewell.lab.engines import Setting
-from sharewell.lab.engines.setting import exact
+from sharewell_lab.engines import PlaySettings
+from sharewell_lab.engines.world import exact
 
 GOOD: dict[str, Any] = {
     "shares": np.array([0.1, 0.2]),
@@ -34,7 +34,7 @@ def test_a_share_pays_for_as_many_questions_as_it_was_divided_into(above, below,
 
 
 def test_shares_add_up_exactly():
-    setting = Setting(**{**GOOD, "shares": np.array([0.1, 0.2, 0.7])})
+    setting = PlaySettings(**{**GOOD, "shares": np.array([0.1, 0.2, 0.7])})
     assert setting.pot(np.array([True, True, False])) == Fraction(3, 10)
     assert setting.pot(np.ones(3, dtype=bool)) == 1
 
@@ -56,9 +56,9 @@ def test_shares_add_up_exactly():
     ],
 )
 def test_a_setting_that_makes_no_sense_is_refused_by_name(name, value):
-    Setting(**GOOD)
+    PlaySettings(**GOOD)
     with pytest.raises(ConfigError, match="[Ss]hare" if name == "shares" else name):
-        Setting(**{**GOOD, name: value})
+        PlaySettings(**{**GOOD, name: value})
 
 
 def test_an_amount_too_small_to_be_one_is_refused():

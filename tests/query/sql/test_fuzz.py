@@ -13,7 +13,7 @@ from sqlglot import tokenize
 
 from sharewell import Boolean, Category, Date, Domain, Integer
 from sharewell.errors import QueryError
-from sharewell.query.sql import compile_sql
+from sharewell.query.sql import compile_anew, compile_sql
 from sharewell.query.statement import Statement
 from tests.query.sql.oracle import duckdb_with
 
@@ -138,3 +138,16 @@ def test_a_broken_text_that_the_parser_forgives_is_refused():
         "SELECT COUNT(*) FROM people ORDER BY 1 ASC DESC",
     ]:
         assert compiled(text) is None
+
+
+@given(st.sampled_from(VALID), st.data())
+def test_white_space_does_not_change_a_statement(text, data):
+    spaces = st.text(" \t\r\n\x0b\u3000", min_size=1, max_size=3)
+    first, *rest = text.split(" ")
+    spaced = first + "".join(data.draw(spaces) + word for word in rest)
+    plain = compile_sql(text, DOMAIN)
+    assert compile_sql(spaced, DOMAIN) is plain, "it is the same text in the cache"
+    statement = compile_anew(spaced, DOMAIN, "people")
+    assert (statement.text, statement.columns) == (plain.text, plain.columns)
+    assert statement.queries == plain.queries
+    assert statement.order == plain.order

@@ -1,7 +1,7 @@
-"""SQL and what is made of it, side by side in tests/golden/*.sql, to be read and reviewed.
+"""Golden pairs of SQL and its compilation in tests/golden/*.sql.
 
-A case is SQL, then the lines `--> ` that are expected, then an empty line. After a change that is
-meant, `python -m tests.query.sql.test_golden` writes the expected lines anew; read the difference.
+A case is SQL, the expected lines prefixed by `--> `, and an empty line. After an intended change,
+`python -m tests.query.sql.test_golden` rewrites the expected lines; review the difference.
 """
 
 import re
@@ -58,13 +58,15 @@ def product(scale, vectors) -> str:
 
 
 def outcome(sql: str) -> Iterator[str]:
-    """What is made of SQL: the first queries, or the error with its place and its hint."""
+    """The first queries, or the error with its location, hint and suggestion."""
     try:
         statement = compile_sql(sql, DOMAIN)
     except SharewellError as error:
         yield f"{error.code}, {error.where}"
         yield error.message
         yield error.hint
+        if error.suggestion:
+            yield f"suggestion: {error.suggestion.change} -> {error.suggestion.to}"
         return
     yield ", ".join(f"{output.name} = {type(output.source).__name__}" for output in statement.outputs)
     for query in statement.queries[:4]:

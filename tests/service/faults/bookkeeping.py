@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from sharewell.privacy.ledger import (
     Answered,
+    AnsweredFree,
     Asked,
     Charged,
     Event,
     Granted,
     Opened,
+    QuestionLedger,
     Refused,
     Released,
 )
+from sharewell.service.ledger.codec import read_answers
 
 #: Who asked, and the key.
 Question = tuple[str, str]
@@ -28,6 +31,18 @@ def plain(answers: Iterable[Mapping[str, Any]]) -> Plain:
     """Answers as JSON has them."""
     found: Plain = json.loads(json.dumps([dict(answer) for answer in answers]))
     return found
+
+
+def whole_events(ledger: QuestionLedger, start: int = 0) -> Iterator[Event]:
+    """The events of a ledger from a number on, with free answers as if they were stored in the chain."""
+    for number, event in enumerate(ledger.events()):
+        if isinstance(event, AnsweredFree):
+            stored = ledger.question(event.asked)
+            assert stored is not None
+            assert isinstance(stored.ending, AnsweredFree)
+            event = Answered(event.asked, read_answers(stored.ending))
+        if number >= start:
+            yield event
 
 
 class Books:

@@ -14,11 +14,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger, verify_chain
-from tests.service.brokers import config, count, table
-from tests.service.faults.bookkeeping import Books
+from sharewell.service.ledger import open_ledger, verify_chain
+from tests.service.faults.bookkeeping import Books, whole_events
 from tests.service.faults.retrying import Clients
+from tests.service.services import config, count, serve, status
 
 THREADS = 6
 
@@ -56,12 +55,12 @@ def main(way: str, folder: Path) -> None:
 
     def books() -> Books:
         found = Books(bought_once=True)
-        with SqliteLedger(path, read_only=True) as reader:
-            found.read(reader.events())
+        with open_ledger(path, read_only=True) as reader:
+            found.read(whole_events(reader))
         return found
 
-    with SqliteLedger(path) as ledger:
-        service = Broker(settings, ledger, data=table(settings), certificate=False)
+    with open_ledger(path, create=True) as ledger:
+        service = serve(settings, ledger)
         clients = Clients(service)
         clients.all_insist(THREADS, 0, 2)
         disk.fill()
@@ -74,8 +73,8 @@ def main(way: str, folder: Path) -> None:
         stopped = at
         while_full = books()
         while_full.kept(clients.answers)
-        quoted = service.quote("ann", count(0, 9)).cost
-        spent = {name: service.status(name).spent for name in service.analysts}
+        quoted = service.quote("ann", count(0, 9)).paid
+        spent = {name: status(service, name).spent for name in service.analyst_names}
         disk.empty()
         clients.all_insist(THREADS, 2, stopped + 3)
         after = books()
@@ -89,7 +88,7 @@ def main(way: str, folder: Path) -> None:
             "all answered in the end": len(clients.answers) == THREADS * (stopped + 3),
             "nothing waits": after.waiting == 0,
             "spent as the ledger says": all(
-                service.status(name).spent == after.spent[name] for name in service.analysts
+                status(service, name).spent == after.spent[name] for name in service.analyst_names
             ),
         }
         service.close()

@@ -24,10 +24,11 @@ from itertools import count
 from sharewell.config import Config, parse_config
 from sharewell.errors import SharewellError
 from sharewell.privacy.noise import ExactNoise
-from sharewell.service.broker import Broker
+from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger, verify_chain
-from tests.service.brokers import CONFIG, MECHANISMS, SCHEDULERS, table
-from tests.service.faults.bookkeeping import Books, Plain, Question, plain
+from tests.service import services
+from tests.service.faults.bookkeeping import Books, Plain, Question, plain, whole_events
+from tests.service.services import CONFIG, MECHANISMS, SCHEDULERS, table
 
 ANALYSTS = ("ann", "ben", "cleo")
 THREADS = 6
@@ -63,17 +64,17 @@ class Killing:
         self.promised: dict[Question, Plain] = {}
         self.chance = random.Random(seed)
 
-    def ask(self, service: Broker, thread: int, at: int) -> Plain | None:
+    def ask(self, service: DatasetService, thread: int, at: int) -> Plain | None:
         analyst, key, sql, pay = question(thread, at)
         try:
-            return plain(service.ask(analyst, sql, pay=pay or not self.free, key=key).plain)
+            return plain(services.plain(service.ask(analyst, sql, pay=pay or not self.free, key=key)))
         except SharewellError as error:
             # The share is spent, or nothing can be had for nothing.
             return [{"refused": error.code}]
 
-    def open(self, certificate: bool = False) -> Broker:
-        ledger = open_ledger(self.where, name=self.name, wait=30)
-        return Broker(self.config, ledger, data=self.data, certificate=certificate, tick=0.001)
+    def open(self, certificate: bool = False) -> DatasetService:
+        ledger = open_ledger(self.where, name=self.name, wait=30, create=True)
+        return services.serve(self.config, ledger, data=self.data, certificate=certificate)
 
     def serve(self, pipe: int, certificate: bool) -> None:
         """Open, ask for old answers again, and then for new ones until death comes."""
@@ -121,8 +122,8 @@ class Killing:
 
     def check(self) -> None:
         """Nothing that was answered is missing, and nobody has spent more than they have."""
-        with open_ledger(self.where, name=self.name, wait=30) as ledger:
-            self.books.read(ledger.events(self.books.count))
+        with open_ledger(self.where, name=self.name, wait=30, create=True) as ledger:
+            self.books.read(whole_events(ledger, self.books.count))
         answered = {q: a for q, a in self.promised.items() if "refused" not in a[0]}
         refused = {q: a[0]["refused"] for q, a in self.promised.items() if "refused" in a[0]}
         self.books.kept(answered)

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
 from sharewell.errors import LedgerUnavailable
-from sharewell.service.broker import Broker
-from tests.service.brokers import count
+from sharewell.service.dataset import DatasetService
+from tests.service import services
 from tests.service.faults.bookkeeping import Plain, Question, plain
+from tests.service.services import count
 
 ANALYSTS = ("ann", "ben", "cleo")
 
@@ -24,7 +25,7 @@ def text(at: int) -> str:
 class Clients:
     """Several threads that ask; what they were answered, and how often they were refused."""
 
-    def __init__(self, service: Broker, names: Sequence[str] = ANALYSTS) -> None:
+    def __init__(self, service: DatasetService, names: Sequence[str] = ANALYSTS) -> None:
         self.service = service
         self.answers: dict[Question, Plain] = {}
         self.refusals: list[LedgerUnavailable] = []
@@ -35,11 +36,11 @@ class Clients:
         """Ask once; whether there was an answer."""
         analyst, key = self._names[thread % len(self._names)], f"{thread}-{at}"
         try:
-            result = self.service.ask(analyst, text(7 * at + thread), key=key, timeout=30)
+            result = self.service.ask(analyst, text(7 * at + thread), key=key, timeout=120)
         except LedgerUnavailable as error:
             self.refusals.append(error)
             return False
-        self.answers[analyst, key] = plain(result.plain)
+        self.answers[analyst, key] = plain(services.plain(result))
         return True
 
     def insist(self, thread: int, start: int, stop: int) -> None:

@@ -3,18 +3,19 @@
 import threading
 import time
 from itertools import count as counting
+from typing import Any
 
 import pytest
 
 from sharewell.errors import LedgerInUse
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger, open_ledger, verify_chain
-from tests.service.brokers import SCHEDULERS, config, count, table
+from sharewell.service.ledger import DurableLedger, open_ledger, verify_chain
+from sharewell.service.ledger.sqlite import SqliteStore
+from tests.service.services import SCHEDULERS, config, count, plain, serve, status
 
 
 def broker(ledger, scheduler="none"):
     settings = config(scheduler=scheduler)
-    return Broker(settings, ledger, data=table(settings), certificate=False, tick=0.001)
+    return serve(settings, ledger)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -22,17 +23,20 @@ def test_a_clock_that_jumps_back_changes_nothing(scheduler, tmp_path, monkeypatc
     jumps = counting(2_000_000_000, -86_400)
     monkeypatch.setattr(time, "time", lambda: float(next(jumps)))
     path = tmp_path / "ledger.sqlite"
-    answers: dict[tuple[str, str], object] = {}
+    answers: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for _ in range(2):
-        with SqliteLedger(path, clock=time.time) as ledger, broker(ledger, scheduler) as service:
+        with (
+            DurableLedger(SqliteStore(path, create=True), clock=time.time) as ledger,
+            broker(ledger, scheduler) as service,
+        ):
             tickets = [
                 service.submit(name, count(0, at), key=f"{at}")
                 for at in range(3)
                 for name in ("ann", "ben", "cleo")
             ]
-            for name in service.analysts:
+            for name in service.analyst_names:
                 service.done(name)
-            found = {(t.analyst, t.key): t.result(20).plain for t in tickets}
+            found = {(t.analyst, t.key): plain(t.wait(20)) for t in tickets}
             assert answers in ({}, found)
             answers = found
     assert verify_chain(path) == []
@@ -47,27 +51,27 @@ def place(request, tmp_path):
 
 
 def test_a_second_broker_on_the_same_ledger_is_refused(place):
-    with open_ledger(place) as ledger, broker(ledger) as service:
+    with open_ledger(place, create=True) as ledger, broker(ledger) as service:
         service.ask("ann", count(0, 3))
         with pytest.raises(LedgerInUse, match=r"in use by .*process \d+"):
-            open_ledger(place)
+            open_ledger(place, create=True)
         assert service.ask("ben", count(0, 4)).answers
 
 
 def test_a_second_broker_waits_where_it_is_asked_to_and_goes_on_with_what_it_finds(place):
-    found = {}
+    found: dict[str, object] = {}
 
     def second():
-        with open_ledger(place, wait=30) as ledger, broker(ledger) as service:
-            found["again"] = service.ask("ann", count(0, 3), key="k").plain
-            found["spent"] = service.status("ann").spent
+        with open_ledger(place, wait=120, create=True) as ledger, broker(ledger) as service:
+            found["again"] = plain(service.ask("ann", count(0, 3), key="k"))
+            found["spent"] = status(service, "ann").spent
 
-    with open_ledger(place) as ledger, broker(ledger) as service:
+    with open_ledger(place, create=True) as ledger, broker(ledger) as service:
         waiting = threading.Thread(target=second)
         waiting.start()
-        first = service.ask("ann", count(0, 3), key="k").plain
-        spent = service.status("ann").spent
+        first = plain(service.ask("ann", count(0, 3), key="k"))
+        spent = status(service, "ann").spent
         time.sleep(0.2)
         assert not found
-    waiting.join(30)
+    waiting.join()
     assert found == {"again": first, "spent": spent}

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 def test_a_full_disk_refuses_cleanly_and_with_room_every_key_is_answered_and_paid_once(way, tmp_path):
     report = filled("tests.service.faults.full_disk", way, tmp_path)
     assert report.pop("answered before") >= 12
-    assert all("ledger.sqlite is not available" in message for message in report.pop("messages"))
+    assert all("ledger.sqlite is unavailable" in message for message in report.pop("messages"))
     assert report == {
         "codes": ["ledger.unavailable"],
         "known while full": True,
@@ -33,19 +33,19 @@ import os, sys
 from pathlib import Path
 from sharewell.errors import LedgerUnavailable
 from sharewell.privacy.noise import ExactNoise
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger
-from tests.service.brokers import config, count, table
+from sharewell.service.dataset import DatasetService
+from sharewell.service.ledger import open_ledger
+from tests.service.services import config, count, serve, status, table
 
 settings, folder = config(), Path(sys.argv[1])
 path = folder / "ledger.sqlite"
 ExactNoise().laplace(1.0, 1)
 
 def ask(analyst):
-    with SqliteLedger(path) as ledger:
-        with Broker(settings, ledger, data=table(settings), certificate=False) as service:
+    with open_ledger(path, create=True) as ledger:
+        with serve(settings, ledger) as service:
             result = service.ask(analyst, count(0, 9), key="k")
-            return result.answers[0].value, service.status(analyst).spent
+            return result.answers[0].value, status(service, analyst).spent
 
 if os.geteuid() == 0:
     # Modes do not stop root. What is needed is loaded by now, so be somebody else.

@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from sharewell.errors import (
+    Closed,
     KeyReused,
     LedgerUnavailable,
     QueryError,
@@ -16,18 +17,18 @@ from sharewell.errors import (
     SharewellError,
     SharingError,
 )
-from sharewell.mechanism.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.privacy.ledger import Answered, Asked, Charged, MemoryLedger, Refused
-from sharewell.service.broker import Broker
+from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import DurableLedger
 from sharewell.service.ledger.sqlite import SqliteStore
-from tests.service.brokers import config, count, table
-from tests.service.faults.bookkeeping import Books
+from tests.service.faults.bookkeeping import Books, whole_events
+from tests.service.services import config, count, join, plain, serve, status
 
 
-def broker(ledger, scheduler="none", **options) -> Broker:
+def broker(ledger, scheduler="none", **options) -> DatasetService:
     settings = config(scheduler=scheduler)
-    return Broker(settings, ledger, data=table(settings), **{"certificate": False, **options})
+    return serve(settings, ledger, **options)
 
 
 class Blinking(SqliteStore):
@@ -36,10 +37,10 @@ class Blinking(SqliteStore):
     stored_and_gone = False
     gone = False
 
-    def write(self, rows, old, new, at):
+    def write(self, rows, side, old, new, at):
         if self.gone:
             raise LedgerUnavailable("The line is dead.")
-        done = super().write(rows, old, new, at)
+        done = super().write(rows, side, old, new, at)
         if self.stored_and_gone and any(b"charged" in row.body for row in rows):
             self.stored_and_gone, self.gone = False, True
             raise LedgerUnavailable("The line went dead.")
@@ -52,19 +53,19 @@ class Blinking(SqliteStore):
 
 
 def test_what_was_stored_without_a_word_is_found_before_anything_else_is_done(tmp_path):
-    store = Blinking(tmp_path / "ledger.sqlite")
+    store = Blinking(tmp_path / "ledger.sqlite", create=True)
     with DurableLedger(store, patience=0) as ledger, broker(ledger) as service:
         store.stored_and_gone = True
         for _ in range(2):
             with pytest.raises(LedgerUnavailable):
                 service.ask("ann", count(0, 9), key="k")
         store.gone = False
-        result = service.ask("ann", count(0, 9), key="k", timeout=10)
+        result = service.ask("ann", count(0, 9), key="k", timeout=60)
         assert isinstance(list(ledger.events())[result.number], Asked)
-        assert service.status("ann").spent == Fraction(5, 4) + Fraction(1, 8)
+        assert status(service, "ann").spent == Fraction(5, 4) + Fraction(1, 8)
         books = Books(bought_once=True)
-        books.read(ledger.events())
-        assert books.spent["ann"] == service.status("ann").spent
+        books.read(whole_events(ledger))
+        assert books.spent["ann"] == status(service, "ann").spent
 
 
 class Failing(MemoryLedger):
@@ -86,8 +87,8 @@ def test_a_retry_that_asks_for_something_else_does_not_get_the_answer_of_its_key
         with pytest.raises(LedgerUnavailable):
             service.ask("ann", count(0, 9), key="k")
         with pytest.raises(KeyReused):
-            service.ask("ann", count(0, 3), key="k", timeout=10)
-        assert service.ask("ann", count(0, 9), key="k", timeout=10).answers
+            service.ask("ann", count(0, 3), key="k", timeout=60)
+        assert service.ask("ann", count(0, 9), key="k", timeout=60).answers
 
 
 def test_a_client_that_gives_up_disturbs_nobody():
@@ -95,63 +96,69 @@ def test_a_client_that_gives_up_disturbs_nobody():
         tickets = [service.submit("ann", count(0, at), key=f"{at}") for at in range(8)]
         for ticket in tickets[::2]:
             with suppress(TimeoutError):
-                ticket.result(timeout=0)
-        first = [ticket.result(10).plain for ticket in tickets]
-        again = [service.ask("ann", count(0, at), key=f"{at}").plain for at in range(8)]
+                ticket.wait(timeout=0)
+        first = [plain(ticket.wait(60)) for ticket in tickets]
+        again = [plain(service.ask("ann", count(0, at), key=f"{at}")) for at in range(8)]
         assert first == again
-        assert service.status("ann").asked == 8
+        assert status(service, "ann").asked == 8
 
 
 def test_what_is_stored_keeps_its_key_when_something_fails_afterwards(monkeypatch):
     ledger = MemoryLedger()
     with broker(ledger) as service:
-        told, fails = service._worker._told, [True]
+        changed, fails = service._worker._changed, [True]
 
-        def tell(state, served):
-            if served and fails.pop() if fails else False:
+        def fail_once(state):
+            if fails:
+                fails.pop()
                 raise ValueError
-            told(state, served)
+            changed(state)
 
-        monkeypatch.setattr(service._worker, "_told", tell)
-        first = service.ask("ann", count(0, 9), key="k").plain
-        assert service.ask("ann", count(0, 9), key="k").plain == first
+        monkeypatch.setattr(service._worker, "_changed", fail_once)
+        first = plain(service.ask("ann", count(0, 9), key="k"))
+        assert plain(service.ask("ann", count(0, 9), key="k")) == first
         service.ask("ben", count(0, 9), key="k")
     assert [event.key for event in ledger.events() if isinstance(event, Asked)] == ["k", "k"]
 
 
 def test_a_question_whose_answer_cannot_be_computed_is_refused_and_the_others_go_on(monkeypatch):
     ledger = MemoryLedger()
-    finish = CacheReconstruct.finish
+    answer = CacheReconstruct.answer
 
-    def fragile(self, prepared, bought):
-        if prepared.pay is False:
+    def fragile(self, block, analyst, pay):
+        found = yield from answer(self, block, analyst, pay)
+        if pay is False:
             raise ZeroDivisionError("17 people")
-        return finish(self, prepared, bought)
+        return found
 
-    monkeypatch.setattr(CacheReconstruct, "finish", fragile)
+    monkeypatch.setattr(CacheReconstruct, "answer", fragile)
     with broker(ledger) as service:
         for _ in range(2):
             with pytest.raises(SharewellError, match="could not be computed") as refusal:
-                service.ask("ann", count(0, 9), pay=False, key="poison", timeout=10)
+                service.ask("ann", count(0, 9), pay=False, key="poison", timeout=60)
             assert "17" not in str(refusal.value)
         assert refusal.value.code == QueryError.code
-        assert service.ask("ann", count(0, 9), timeout=10).answers
+        assert service.ask("ann", count(0, 9), timeout=60).answers
     assert [type(event) for event in ledger.events()].count(Refused) == 1
     with broker(ledger) as service:
-        assert service.ask("ben", count(0, 9), timeout=10).answers
+        assert service.ask("ben", count(0, 9), timeout=60).answers
 
 
 def test_a_newcomer_whom_the_scheduler_refuses_is_not_in_the_ledger():
     ledger = MemoryLedger()
     with broker(ledger, "round-robin") as service:
-        with pytest.raises(SharingError, match="not the name"):
-            service.join(" ", Fraction(1, 10))
+        with pytest.raises(SharingError, match="ann is already an analyst"):
+            join(service, "ann", Fraction(1, 10))
+        service._worker.state.scheduler.join("eve")
+        with pytest.raises(SharingError, match="named twice"):
+            join(service, "eve", Fraction(1, 10))
+        service._worker.state.scheduler.leave("eve")
         with pytest.raises(SharewellError):
-            service.join("dora", "1000")
-        service.join("dora", Fraction(1, 10))
-        assert service.analysts == ("ann", "ben", "cleo", "dora")
+            join(service, "dora", "1000")
+        join(service, "dora", Fraction(1, 10))
+        assert service.analyst_names == ("ann", "ben", "cleo", "dora")
     with broker(ledger, "round-robin") as service:
-        assert service.analysts == ("ann", "ben", "cleo", "dora")
+        assert service.analyst_names == ("ann", "ben", "cleo", "dora")
 
 
 def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_opening():
@@ -159,18 +166,18 @@ def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_openi
     with broker(ledger, "round-robin") as service:
         service.ask("ann", count(0, 3))
         held = service.submit("ann", count(0, 4), key="held")
-        assert held.wait_until_ready(5)
+        assert held.wait_until_ready(60)
         ledger.kind = Refused
         with pytest.raises(LedgerUnavailable):
             service.leave("ann")
         with pytest.raises(RequestError, match="has left"):
-            held.result(10)
-        service.ask("ben", count(0, 4), timeout=10)
+            held.wait(60)
+        service.ask("ben", count(0, 4), timeout=60)
     for _ in range(2):
         with broker(ledger, "round-robin") as service:
-            [asked] = [t for t in service.tickets("ann") if t.key == "held"]
+            [asked] = [t for t in service._submissions.of("ann") if t.key == "held"]
             with pytest.raises(RequestError, match="has left"):
-                asked.result(1)
+                asked.wait(1)
     assert [type(event) for event in ledger.events()].count(Refused) == 1
 
 
@@ -179,16 +186,16 @@ def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_openi
 def test_a_ledger_goes_on_under_another_scheduler(first, second):
     ledger = MemoryLedger()
     with broker(ledger, first, tick=0.001) as service:
-        service.join("dora", Fraction(1, 10))
+        join(service, "dora", Fraction(1, 10))
         service.ask("ann", count(0, 3))
         service.leave("cleo")
         held = [service.submit(name, count(0, 4), key="held") for name in ("ann", "ben", "dora")]
-        assert all(ticket.wait_until_ready(5) for ticket in held)
+        assert all(ticket.wait_until_ready(60) for ticket in held)
     with broker(ledger, second, tick=0.001) as service:
-        for name in service.analysts:
+        for name in service.analyst_names:
             service.done(name)
         for name in ("ann", "ben", "dora"):
-            assert service.ask(name, count(0, 4), key="held", timeout=10).answers
+            assert service.ask(name, count(0, 4), key="held", timeout=60).answers
 
 
 def test_a_question_that_is_being_stored_has_a_position():
@@ -198,27 +205,27 @@ def test_a_question_that_is_being_stored_has_a_position():
         def append_many(self, events):
             if any(isinstance(event, Charged) for event in events) and armed:
                 reached.set()
-                go_on.wait(10)
+                go_on.wait(60)
             return super().append_many(events)
 
     armed: list[bool] = []
     with broker(Slow()) as service:
         armed.append(True)
         ticket = service.submit("ann", count(0, 9))
-        assert reached.wait(10)
-        assert service.position(ticket) == 0
+        assert reached.wait(60)
+        assert service.describe(ticket).position == 0
         go_on.set()
-        assert ticket.result(10).answers
+        assert ticket.wait(60).answers
 
 
 def test_a_certificate_that_cannot_follow_says_so_and_answers_go_on():
     with broker(MemoryLedger(), certificate=True) as service:
-        assert service._follower
-        service._follower.record(Asked("k", "ann", {"sql": "SELECT 17 people"}, pay=True))
+        asked = service.ledger.append(Asked("k", "ann", {"sql": "SELECT 17 people"}, pay=True))
+        service.ledger.append(Answered(asked, ()))
         service.ask("ann", count(0, 9))
         with pytest.raises(SharingError, match="could not follow") as refusal:
-            service.certificate(up_to_date=True)
+            service.report(up_to_date=True)
         assert "17" not in str(refusal.value)
         assert service.ask("ben", count(0, 9)).answers
-    with pytest.raises(SharingError):
-        service.certificate(up_to_date=True)
+    with pytest.raises(Closed):
+        service.report(up_to_date=True)

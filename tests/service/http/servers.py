@@ -13,11 +13,12 @@ from typing import Any
 
 import httpx
 
-from sharewell.service.house import House
 from sharewell.service.http.app import create_app
-from sharewell.service.http.logs import Log
-from sharewell.service.http.protocol import CarefulProtocol
-from sharewell.service.http.serving import Server, bind
+from sharewell.service.http.log import Log
+from sharewell.service.http.server import Server, bind, make_server
+from sharewell.service.http.state import AppState
+from sharewell.service.registry import DatasetRegistry
+from tests.service.beginning import begun
 
 DATASET = """
 [dataset]
@@ -44,6 +45,7 @@ query_budget = "{price}"
 name = "{scheduler}"
 [service]
 requests_per_second = 100000
+max_queue_seconds = 600
 release_every = {every}
 certificate = {certificate}
 {service}
@@ -78,17 +80,17 @@ def write_dataset(
             certificate=str(certificate).lower(),
         )
     )
-    return path
+    return begun(path)
 
 
 class Running:
     """A server in a thread: where it is, and what it logs."""
 
-    def __init__(self, server: Server, house: House, url: str, log: io.StringIO) -> None:
+    def __init__(self, server: Server, registry: DatasetRegistry, url: str, log: io.BytesIO) -> None:
         self.server = server
-        self.house = house
+        self.registry = registry
         self.url = url
-        self.reception = server.config.app.reception  # type: ignore[union-attr]
+        self.state: AppState = server.config.app.state.sharewell  # type: ignore[union-attr]
         self._log = log
         self._clients: list[httpx.Client] = []
 
@@ -99,14 +101,14 @@ class Running:
     @property
     def log(self) -> str:
         """All that was logged so far."""
-        return self._log.getvalue()
+        return self._log.getvalue().decode()
 
     @property
     def log_lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.splitlines()]
 
     def token(self, name: str, role: Any = "analyst", dataset: str = "people") -> str:
-        return self.house.desk(dataset).access.issue(name, role)
+        return self.registry.dataset(dataset).tokens.issue(name, role)
 
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
@@ -116,18 +118,18 @@ class Running:
         self._clients.append(client)
         return client
 
-    def analyst(self, name: str = "ann", dataset: str = "people") -> Holder:
-        return Holder(self.client(self.token(name, dataset=dataset)), dataset)
+    def analyst(self, name: str = "ann", dataset: str = "people") -> Principal:
+        return Principal(self.client(self.token(name, dataset=dataset)), dataset)
 
-    def curator(self, dataset: str = "people") -> Holder:
-        return Holder(self.client(self.token("curator", "curator", dataset)), dataset)
+    def curator(self, dataset: str = "people") -> Principal:
+        return Principal(self.client(self.token("curator", "curator", dataset)), dataset)
 
     def close_clients(self) -> None:
         for client in self._clients:
             client.close()
 
 
-class Holder:
+class Principal:
     """Somebody with a token, at one dataset."""
 
     def __init__(self, client: httpx.Client, dataset: str) -> None:
@@ -150,38 +152,41 @@ class Holder:
 @contextmanager
 def running(
     *paths: Path,
-    open_house: Callable[[], House] | None = None,
-    bound: Callable[[socket.socket], object] = lambda listening: None,
-    protocol: type[CarefulProtocol] = CarefulProtocol,
+    open_registry: Callable[[], DatasetRegistry] | None = None,
+    bound: Callable[[socket.socket], object] = lambda listener: None,
     **options: Any,
 ) -> Iterator[Running]:
     """Serve files for a while."""
-    opened: list[House] = []
+    opened: list[DatasetRegistry] = []
     is_open = threading.Event()
 
-    def note(house: House) -> None:
-        opened.append(house)
+    def note(registry: DatasetRegistry) -> None:
+        opened.append(registry)
         is_open.set()
 
-    log = io.StringIO()
-    app = create_app(None, **{"log": Log(log), **options})
-    server = Server(app, open_house or (lambda: House.open(paths)), note, protocol=protocol)
-    listening = bind("127.0.0.1", 0)
+    log = io.BytesIO()
+    app = create_app(
+        open_registry or (lambda: DatasetRegistry.open(paths)),
+        on_open=note,
+        **{"log": Log(log), **options},
+    )
+    server = make_server(app)
+    listener = bind("127.0.0.1", 0)
 
     def run() -> None:
         try:
-            server.run(sockets=[listening])
+            server.run(sockets=[listener])
         finally:
             is_open.set()
 
     thread = threading.Thread(target=run)
     thread.start()
-    bound(listening)
+    bound(listener)
     try:
         assert is_open.wait(60)
         if not opened:
-            raise server.failure or RuntimeError("the server ended before it was open")
-        found = Running(server, opened[0], f"http://127.0.0.1:{listening.getsockname()[1]}", log)
+            raise app.state.sharewell.failure or RuntimeError("the server ended before it was open")
+        found = Running(server, opened[0], f"http://127.0.0.1:{listener.getsockname()[1]}", log)
         try:
             yield found
         finally:
@@ -189,14 +194,14 @@ def running(
     finally:
         server.should_exit = True
         thread.join()
-        listening.close()
+        listener.close()
 
 
 def problem(reply: httpx.Response, status: int, code: str) -> Mapping[str, Any]:
     """The problem of a reply, which must have the one shape."""
     assert (reply.status_code, reply.headers["content-type"]) == (status, "application/json"), reply.text
     found = reply.json()
-    assert set(found) == {"code", "message", "hint", "where", "request_id"}
+    assert set(found) == {"code", "message", "hint", "where", "suggestion", "request_id"}
     assert found["code"] == code, found
     assert found["message"].endswith((".", "?"))
     assert found["request_id"] == reply.headers["x-request-id"]

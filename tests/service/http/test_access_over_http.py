@@ -5,14 +5,10 @@ import socket
 
 import pytest
 
-from sharewell.service.http.app import OPERATIONS
-from tests.service.http.servers import Holder, problem, running, write_dataset
+from tests.service.http.operations import OPERATIONS
+from tests.service.http.servers import Principal, problem, running, write_dataset
 
 WITH_TOKEN = [each for each in OPERATIONS if each.needs_token]
-
-
-def called(operation) -> str:
-    return f"{operation.method} {operation.path}"
 
 
 def call(client, operation, dataset="people"):
@@ -22,7 +18,7 @@ def call(client, operation, dataset="people"):
     return client.request(operation.method, path, json=body[wanted] if wanted else None)
 
 
-@pytest.mark.parametrize("operation", WITH_TOKEN, ids=called)
+@pytest.mark.parametrize("operation", WITH_TOKEN, ids=str)
 @pytest.mark.parametrize(
     "header", [None, "Bearer", "Bearer nonsense", "Basic YW5uOmFubg==", "Bearer sw_{}_{}", "bearer \xff"]
 )
@@ -30,15 +26,15 @@ def test_nobody_gets_anywhere_without_a_token(server, operation, header):
     client = server.client()
     if header is not None:
         client.headers = {"authorization": header.format("x" * 12, "y" * 43).encode("latin-1")}
-    server.reception._failures._full_at.clear()
+    server.state.failures._full_at.clear()
     reply = call(client, operation)
     problem(reply, 401, "access.unknown-token")
     assert reply.headers["www-authenticate"] == 'Bearer realm="sharewell"'
 
 
-@pytest.mark.parametrize("operation", WITH_TOKEN, ids=called)
+@pytest.mark.parametrize("operation", WITH_TOKEN, ids=str)
 def test_roles_are_kept_apart(server, operation):
-    wrong = {"analysts": server.curator(), "curators": server.analyst("ben")}.get(operation.for_)
+    wrong = {"analysts": server.curator(), "curators": server.analyst("ben")}.get(operation.audience)
     if wrong is None:
         for holder in (server.curator(), server.analyst("ben")):
             assert call(holder.client, operation).status_code not in {401, 403}
@@ -65,9 +61,7 @@ def test_one_server_serves_several_datasets(two):
         assert ann.ask(f"SELECT COUNT(*) FROM {name}").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "operation", [each for each in WITH_TOKEN if "{dataset}" in each.path], ids=called
-)
+@pytest.mark.parametrize("operation", [each for each in WITH_TOKEN if "{dataset}" in each.path], ids=str)
 def test_a_dataset_that_a_token_does_not_open_looks_like_none(two, operation):
     ann = two.analyst("ann", "people").client
     other = problem(call(ann, operation, "pets"), 404, "request.not-found")
@@ -113,12 +107,12 @@ def test_a_new_token_ends_the_former_one_at_once(server):
     token = server.curator().post("/analysts/ben/token").json()
     assert (token["name"], token["role"]) == ("ben", "analyst")
     problem(former.get(), 401, "access.unknown-token")
-    assert Holder(server.client(token["token"]), "people").get().status_code == 200
+    assert Principal(server.client(token["token"]), "people").get().status_code == 200
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=called)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_every_reply_is_safe_and_sets_no_cookie(server, operation):
-    holder = server.curator() if operation.for_ == "curators" else server.analyst("ben")
+    holder = server.curator() if operation.audience == "curators" else server.analyst("ben")
     path = operation.path.format(dataset="people", number=0, name="zoe", file="start.js")
     reply = holder.client.request(operation.method, path)
     headers = reply.headers

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from sharewell.errors import LedgerUnavailable
+from sharewell.service.dataset import DatasetService
+from sharewell.service.http import health
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.waiting import comes_true
 
@@ -38,10 +40,11 @@ def test_a_lost_reply_is_found_again_by_its_key(server, ann):
         f"POST {ann.path}/ask HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         f"authorization: {ann.client.headers['authorization']}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
-    tickets = server.house.desk("people").broker.tickets
+    tickets = server.registry.dataset("people")._submissions.of
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall((head + body).encode())
         comes_true(lambda: any(ticket.key == "lost" for ticket in tickets("ann")))
+    assert ann.ask(sql, key="lost").json()["state"] == "answered"
     spent = ann.get("/me").json()["spent"]
     assert ann.ask(sql, key="lost").json()["state"] == "answered"
     assert sum(ticket.key == "lost" for ticket in tickets("ann")) == 1
@@ -109,10 +112,32 @@ def test_many_at_once_are_all_answered(server):
     assert {reply.status_code for reply in replies} == {200}
 
 
+def test_a_store_that_does_not_respond_is_not_ready(tmp_path, monkeypatch):
+    hang, go_on = threading.Event(), threading.Event()
+
+    def probe(self, timeout):
+        if hang.is_set():
+            go_on.wait(60)
+
+    monkeypatch.setattr(DatasetService, "probe", probe)
+    monkeypatch.setattr(health, "PROBE_INTERVAL", 0.01)
+    monkeypatch.setattr(health, "PROBE_SECONDS", 0.2)
+    with running(write_dataset(tmp_path)) as server:
+        client = server.client()
+        comes_true(lambda: client.get("/readyz").status_code == 200)
+        hang.set()
+        comes_true(lambda: client.get("/readyz").status_code == 503)
+        problem(client.get("/readyz"), 503, "ledger.unavailable")
+        assert client.get("/healthz").status_code == 200
+        hang.clear()
+        go_on.set()
+        comes_true(lambda: client.get("/readyz").status_code == 200)
+
+
 def test_a_ledger_that_fails_is_503_and_not_ready_until_it_works(tmp_path, monkeypatch):
     with running(write_dataset(tmp_path)) as server:
         ann = server.analyst()
-        ledger = server.house.desk("people").ledger
+        ledger = server.registry.dataset("people").ledger
         works = ledger.append_many
 
         def fails(events):

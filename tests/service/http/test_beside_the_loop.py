@@ -1,13 +1,21 @@
 """What one analyst does holds up nobody else, and tells nothing between two slots."""
 
+import asyncio
+import gc
 import threading
 from contextlib import ExitStack
 
 import pytest
+from starlette.requests import ClientDisconnect, Request
 
-from sharewell.service.desk import Desk
-from sharewell.service.http.slots import Slots
+from sharewell.errors import RequestError
+from sharewell.service.dataset import DatasetService
+from sharewell.service.http import dependencies
+from sharewell.service.http.release_slots import ReleaseSlots
+from sharewell.service.http.state import ANALYST_THREADS, THREADS_PER_PRINCIPAL, HostedDataset
+from sharewell.service.tokens import Principal
 from tests.service.http.servers import COUNT, problem, running, write_dataset
+from tests.service.services import config, serve
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def test_whoever_keeps_threads_busy_keeps_their_own(server, monkeypatch):
         free.wait(30)
         raise AssertionError("nobody waits for this one")
 
-    monkeypatch.setattr(Desk, "certificate", stuck)
+    monkeypatch.setattr(DatasetService, "certificate", stuck)
     ann = server.analyst("ann")
     with ExitStack() as ending:
         for _ in range(12):
@@ -41,13 +49,13 @@ def test_whoever_keeps_threads_busy_keeps_their_own(server, monkeypatch):
 @pytest.mark.parametrize("path", ["/tickets/999999", "/tickets/999999/events"])
 def test_that_there_is_no_ticket_is_told_in_a_slot_too(server, monkeypatch, path):
     waited = []
-    wait = Slots._wait
+    wait = ReleaseSlots.wait
 
     def noted(self, *given):
         waited.append(given)
         return wait(self, *given)
 
-    monkeypatch.setattr(Slots, "_wait", noted)
+    monkeypatch.setattr(ReleaseSlots, "wait", noted)
     problem(server.analyst("ann").get(path), 404, "request.not-found")
     assert waited
 
@@ -55,3 +63,46 @@ def test_that_there_is_no_ticket_is_told_in_a_slot_too(server, monkeypatch, path
 @pytest.mark.parametrize("path", ["/healthz%0A", "/metrics%0A", "/v1/datasets/people/me%0A", "/%00"])
 def test_a_path_with_signs_that_cannot_be_seen_is_nowhere(server, path):
     problem(server.analyst("ann").client.get(path), 404, "request.not-found")
+
+
+class GoneRequest(Request):
+    """A request whose client has hung up."""
+
+    async def is_disconnected(self) -> bool:
+        return True
+
+
+def test_work_whose_client_is_gone_keeps_its_turn_until_its_thread_ends(monkeypatch, caplog):
+    monkeypatch.setattr(dependencies, "CHECK_INTERVAL", 0.01)
+    go_on = threading.Event()
+
+    def wait(_gone):
+        go_on.wait(60)
+        raise RequestError("The work was cancelled.")
+
+    async def hang_up(service, hosted):
+        ann, ben = (
+            dependencies.Caller(Principal(name=name, role="analyst"), service, hosted)
+            for name in ("ann", "ben")
+        )
+        for _ in range(ANALYST_THREADS + 1):
+            with pytest.raises(ClientDisconnect):
+                await ben.run_while_connected(GoneRequest({"type": "http"}), wait)
+        assert hosted.turns[ben.principal].locked()
+        async with asyncio.timeout(20):
+            assert await ann.run(lambda: "a thread is free") == "a thread is free"
+            go_on.set()
+            for _ in range(THREADS_PER_PRINCIPAL):
+                await hosted.turns[ben.principal].acquire()
+
+    with serve(config()) as service:
+        hosted = HostedDataset(service)
+        try:
+            asyncio.run(hang_up(service, hosted))
+        finally:
+            go_on.set()
+            hosted.close()
+    gc.collect()
+    assert not [each for each in caplog.records if each.name == "asyncio"], (
+        "an error of work that was given up is not logged"
+    )

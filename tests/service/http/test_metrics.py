@@ -12,7 +12,7 @@ MOMENTS = st.one_of(st.floats(0, 100), st.sampled_from(BUCKETS))
 
 def read(metrics, waiting):
     """Every sample by its name and its labels."""
-    text = metrics.shown(waiting).body.decode()
+    text = metrics.render(waiting).decode()
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)
@@ -24,7 +24,7 @@ def read(metrics, waiting):
 def test_every_request_is_counted_and_falls_into_all_buckets_above_it(requests):
     metrics = Metrics()
     for route, status, seconds in requests:
-        metrics.replied("POST", route, status, seconds)
+        metrics.count_request("POST", route, status, seconds)
     found = read(metrics, {"people": 3})
     assert found["sharewell_waiting_tickets", ("dataset", "people")] == 3
     for route in {route for route, _, _ in requests}:
@@ -45,7 +45,7 @@ def test_every_request_is_counted_and_falls_into_all_buckets_above_it(requests):
 def test_questions_are_counted_by_how_they_end():
     metrics = Metrics()
     for outcome in ("answered", "answered", "refused"):
-        metrics.asked("people", outcome)
+        metrics.count_question("people", outcome)
     found = read(metrics, {})
     name = "sharewell_questions_total", ("dataset", "people")
     assert found[*name, ("outcome", "answered")] == 2

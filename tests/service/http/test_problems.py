@@ -7,7 +7,7 @@ import pytest
 
 from sharewell import errors
 from sharewell.errors import SharewellError
-from sharewell.service.http.problems import status_of
+from sharewell.service.http.errors import status_of
 from tests.service.http.servers import COUNT, problem
 
 JSON = {"content-type": "application/json"}
@@ -33,16 +33,16 @@ def send(holder, content, headers=JSON, path="/ask"):
         (b"[" * 200_000, "not JSON"),
         (b'{"sql": ' * 100_000, "not JSON"),
         (b'{"sql": "x", "pay": ' + b"[" * 5000 + b"]" * 5000 + b"}", ""),
-        (b"{}", "'sql' is missing"),
-        (b'{"sql": "x", "bid": 1}', "'bid' means nothing"),
-        (b'{"sql": 1}', "'sql' cannot be read"),
-        (b'{"sql": ""}', "'sql' cannot be read"),
-        (b'{"sql": "x", "pay": "yes"}', "'pay' cannot be read"),
-        (b'{"sql": "x", "pay": 1}', "'pay' cannot be read"),
-        (b'{"sql": "x", "key": ""}', "'key' cannot be read"),
-        (b'{"sql": "x", "key": NaN}', "'key' cannot be read"),
-        (json.dumps({"sql": "x" * 100_001}).encode(), "'sql' cannot be read"),
-        (json.dumps({"sql": "x", "key": "k" * 201}).encode(), "'key' cannot be read"),
+        (b"{}", "Missing field 'sql'"),
+        (b'{"sql": "x", "bid": 1}', "Unknown field 'bid'"),
+        (b'{"sql": 1}', "Invalid field 'sql'"),
+        (b'{"sql": ""}', "Invalid field 'sql'"),
+        (b'{"sql": "x", "pay": "yes"}', "Invalid field 'pay'"),
+        (b'{"sql": "x", "pay": 1}', "Invalid field 'pay'"),
+        (b'{"sql": "x", "key": ""}', "Invalid field 'key'"),
+        (b'{"sql": "x", "key": NaN}', "Invalid field 'key'"),
+        (json.dumps({"sql": "x" * 100_001}).encode(), "Invalid field 'sql'"),
+        (json.dumps({"sql": "x", "key": "k" * 201}).encode(), "Invalid field 'key'"),
     ],
 )
 @pytest.mark.parametrize("path", ["/ask", "/quote"])
@@ -144,10 +144,10 @@ def test_a_head_has_no_body(ann):
 
 
 def test_what_nobody_expected_says_nothing_and_is_logged_without_values(server, ann, monkeypatch):
-    def fails(analyst, sql):
+    def fails(analyst, sql, cancelled):
         raise ZeroDivisionError(f"the secret is 42, and {analyst} asked {sql}")
 
-    monkeypatch.setattr(server.house.desk("people"), "quote", fails)
+    monkeypatch.setattr(server.registry.dataset("people"), "quote", fails)
     reply = ann.post("/quote", {"sql": "SELECT secret"})
     found = problem(reply, 500, "error")
     assert "42" not in reply.text.replace(found["request_id"], "")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import httpx
 import pytest
 
 from sharewell.errors import ConfigError, LedgerInUse
-from sharewell.service.access import Access
-from sharewell.service.house import House
 from sharewell.service.http import serve
-from sharewell.service.http.serving import bind
-from tests.service.http.servers import problem, running, write_dataset
+from sharewell.service.http.server import bind
+from sharewell.service.registry import DatasetRegistry
+from sharewell.service.tokens import TokenStore
+from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.waiting import comes_true, greeted
 
 HERE = Path(__file__).parent
@@ -63,14 +63,14 @@ def address_of(greeting: str) -> str:
 
 def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(tmp_path):
     path = write_dataset(tmp_path, scheduler="round-robin")
-    access = Access(tmp_path / "people.access.json")
+    access = TokenStore(tmp_path / "people.access.json")
     token = access.issue("ann", "analyst")
     with process(path) as (child, greeting):
         url = address_of(greeting)
-        assert greeting == f"Sharewell serves people at {url}; {url}/docs shows how.\n"
+        assert greeting == f"Serving people at {url}; {url}/docs describes the API.\n"
         said = [child.stdout.readline() for _ in range(2)]
         assert said == [
-            f"{name} has no token for people yet: sharewell token {name} --config {path}\n"
+            f"{name} has no token for people yet. Run: sharewell token {name} --config {path}\n"
             for name in ("ben", "curator")
         ]
         headers = {"authorization": f"Bearer {token}"}
@@ -92,18 +92,18 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
         assert child.wait(60) == 0
     assert all(json.loads(line) for line in logged.splitlines())
     assert "SELECT" not in logged
-    with House.open([path]) as house:
-        assert [each.key for each in house.desk("people").broker.tickets("ann")][-1] == "kept"
+    with DatasetRegistry.open([path]) as house:
+        assert [each.key for each in house.dataset("people")._submissions.of("ann")][-1] == "kept"
 
 
 STUCK = f"""
 import threading
 import time
-from sharewell.service.house import House
+from sharewell.service.registry import DatasetRegistry
 def close(house):
     print("closing", flush=True)
     threading.Event().wait()
-House.close = close
+DatasetRegistry.close = close
 {SERVE}"""
 
 
@@ -115,6 +115,46 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path):
             pass
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 130
+
+
+FEW_FILES = f"""
+import resource
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, most), most))
+{SERVE}"""
+
+
+@pytest.fixture
+def many_files():
+    """How many connections this process may open."""
+    resource = pytest.importorskip("resource")
+    before = soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2000 if most == resource.RLIM_INFINITY else min(most, 2000)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), most))
+    yield wanted - 300
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_idle_connections_without_a_token_shut_no_one_out(tmp_path, many_files):
+    path = write_dataset(tmp_path)
+    token = TokenStore(tmp_path / "people.access.json").issue("ann", "analyst")
+    options: dict[str, Any] = {
+        "headers": {"authorization": f"Bearer {token}"},
+        "timeout": 60,
+        "trust_env": False,
+    }
+    ask: dict[str, Any] = {"url": "/v1/datasets/people/ask", "json": {"sql": COUNT}}
+    with process(path, code=FEW_FILES) as (_, greeting), ExitStack() as idle:
+        url = address_of(greeting)
+        with httpx.Client(base_url=url, **options) as client:
+            paid = client.post(**ask).json()["answer"]
+        for _ in range(many_files):
+            at = ("127.0.0.1", int(url.rpartition(":")[2]))
+            idle.enter_context(socket.create_connection(at, timeout=60))
+        with httpx.Client(base_url=url, **options) as client:
+            assert client.get("/healthz").status_code == 200
+            cached = client.post(**ask).json()["answer"]
+        assert cached["rows"][0][0]["value"] == paid["rows"][0][0]["value"]
 
 
 def test_it_speaks_tls_and_nothing_older_than_1_2(tmp_path):
@@ -144,15 +184,32 @@ def test_it_speaks_tls_and_nothing_older_than_1_2(tmp_path):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_an_address_that_others_reach_needs_tls_or_a_proxy(tmp_path, host):
-    with pytest.raises(ConfigError, match="in the clear"):
+    with pytest.raises(ConfigError, match="unencrypted"):
         serve([write_dataset(tmp_path)], host=host, port=0)
+
+
+def test_a_network_address_without_a_proxy_is_served_with_a_warning(tmp_path):
+    path, log = write_dataset(tmp_path), tmp_path / "log"
+    options = {"host": "0.0.0.0", "tls_cert": str(CERT), "tls_key": str(KEY), "log": str(log)}
+    with process(path, **options) as (child, warning):
+        assert warning.startswith("Warning: 0.0.0.0 is reachable from the network without a proxy")
+        assert greeted(child.stdout).startswith("Serving people at https://0.0.0.0:")
+    assert json.loads(log.read_text().splitlines()[0])["message"] == warning[len("Warning: ") : -1]
+
+
+@pytest.mark.parametrize("options", [{}, {"host": "0.0.0.0", "behind_proxy": True}])
+def test_a_loopback_address_or_a_proxy_is_served_without_a_warning(tmp_path, options):
+    with process(write_dataset(tmp_path), **options) as (_, greeting):
+        assert greeting.startswith("Serving people at http://")
 
 
 def test_a_port_in_use_is_told(tmp_path):
     with bind("127.0.0.1", 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=rf"Port {port} of 127\.0\.0\.1 is in use\."):
+        with pytest.raises(
+            ConfigError, match=rf"Cannot listen on 127\.0\.0\.1:{port}: address already in use\."
+        ):
             serve([write_dataset(tmp_path)], port=port)
 
 
@@ -161,7 +218,7 @@ def test_a_port_in_use_is_told(tmp_path):
     [("127.0.0.1", 70_000), ("127.0.0.1", -1), ("no such host", 80), ("127.0.0.1\0", 80)],
 )
 def test_what_is_no_address_is_told(host, port):
-    with pytest.raises(ConfigError, match="is no address"):
+    with pytest.raises(ConfigError, match="Invalid address"):
         bind(host, port)
 
 
@@ -172,7 +229,7 @@ def test_what_is_no_address_is_told(host, port):
         (None, KEY, "needs a certificate and its key"),
         (KEY, CERT, "are not a certificate and its key"),
         (CERT, CERT, "are not a certificate and its key"),
-        (CERT, HERE / "no-such.key", "cannot be read: No such file"),
+        (CERT, HERE / "no-such.key", "Cannot read the certificate or its key: No such file"),
     ],
 )
 def test_a_bad_certificate_is_told(tmp_path, cert, key, says):
@@ -181,7 +238,7 @@ def test_a_bad_certificate_is_told(tmp_path, cert, key, says):
 
 
 def test_a_log_that_cannot_be_written_is_told(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="Cannot write the log"):
         serve([write_dataset(tmp_path)], port=0, log=str(tmp_path / "none" / "log"))
 
 
@@ -191,7 +248,7 @@ def test_a_file_that_means_nothing_ends_with_a_sentence_and_nothing_listens(tmp_
     with process(bad) as (child, greeting):
         assert greeting == ""
         assert "Traceback" not in (said := child.stderr.read())
-        assert "There are no attributes." in said
+        assert "bad.toml: " in said
         assert child.wait(60) == 2
 
 
@@ -202,7 +259,7 @@ def test_while_it_opens_it_is_alive_and_not_ready(tmp_path):
 
     def slowly():
         go_on.wait(60)
-        return House.open([path])
+        return DatasetRegistry.open([path])
 
     def look():
         try:
@@ -217,7 +274,7 @@ def test_while_it_opens_it_is_alive_and_not_ready(tmp_path):
         looking.start()
 
     looking = threading.Thread(target=look)
-    with running(open_house=slowly, bound=bound) as server:
+    with running(open_registry=slowly, bound=bound) as server:
         looking.join()
         assert asked[0].status_code == 200
         problem(asked[1], 503, "service.closed")
@@ -226,13 +283,13 @@ def test_while_it_opens_it_is_alive_and_not_ready(tmp_path):
 
 
 def test_long_polls_and_streams_end_with_a_message_before_the_house_is_closed(tmp_path, monkeypatch):
-    close, all_told = House.close, threading.Event()
+    close, all_told = DatasetRegistry.close, threading.Event()
 
     def last(house):
         assert all_told.wait(60)
         close(house)
 
-    monkeypatch.setattr(House, "close", last)
+    monkeypatch.setattr(DatasetRegistry, "close", last)
     with running(write_dataset(tmp_path, scheduler="round-robin")) as server:
         ann = server.analyst("ann")
         ann.ask()
@@ -247,8 +304,8 @@ def test_long_polls_and_streams_end_with_a_message_before_the_house_is_closed(tm
         ]
         for thread in watching:
             thread.start()
-        window = server.reception.windows["people"]
-        comes_true(lambda: sum(window._watchers.values()) == 2)
+        window = server.state.datasets["people"]
+        comes_true(lambda: sum(window.watchers.values()) == 2)
         server.server.should_exit = True
         for thread in watching:
             thread.join(60)
@@ -270,7 +327,7 @@ def test_what_was_handed_in_is_answered_before_the_end(tmp_path):
         asking = threading.Thread(target=lambda: replies.append(ann.ask()))
         time.sleep(every - time.monotonic() % every)
         asking.start()
-        slots = server.reception.windows["people"].slots
+        slots = server.state.datasets["people"].slots
         comes_true(lambda: len(slots) == 1)
         server.server.should_exit = True
         asking.join()
@@ -279,5 +336,5 @@ def test_what_was_handed_in_is_answered_before_the_end(tmp_path):
 
 def test_a_ledger_in_use_is_told(tmp_path):
     path = write_dataset(tmp_path)
-    with House.open([path]), pytest.raises(LedgerInUse), running(path):
+    with DatasetRegistry.open([path]), pytest.raises(LedgerInUse), running(path):
         pass

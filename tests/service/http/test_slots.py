@@ -1,7 +1,6 @@
 """Release slots: on a loop whose clock is ours, so that every moment is exact."""
 
 import asyncio
-import selectors
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,29 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell.service.http.slots import Slots
-
-
-class OurClock(asyncio.SelectorEventLoop):
-    """A loop that does not wait: where it would, its clock moves on at once."""
-
-    def __init__(self) -> None:
-        super().__init__(Impatient(self))
-        self.now = 1000.0
-
-    def time(self) -> float:
-        return self.now
-
-
-class Impatient(selectors.SelectSelector):
-    def __init__(self, loop: OurClock) -> None:
-        super().__init__()
-        self._loop = loop
-
-    def select(self, timeout=None):
-        if timeout:
-            self._loop.now += timeout
-        return super().select(0)
+from sharewell.service.http.health import LoopDelay
+from sharewell.service.http.release_slots import ReleaseSlots as Slots
+from tests.service.http.our_clock import OurClock
 
 
 @dataclass
@@ -42,12 +21,10 @@ class Question:
     ready_at: float = float("inf")
     done_at: float = float("inf")
 
-    @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return self.loop.now >= min(self.ready_at, self.done_at)
 
-    @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         return self.loop.now >= self.done_at
 
 
@@ -78,7 +55,9 @@ def test_an_answer_is_told_at_the_first_multiple_after_it_is_there(every, begins
         loop.now += begins
         start = loop.now
 
-        told = when(runner, lambda loop: Slots(every).ready(Question(loop, ready_at=start + takes)))
+        told = when(
+            runner, lambda loop: Slots(every).wait(Question(loop, ready_at=start + takes).is_ready)
+        )
 
         slots = told / every
         assert abs(slots - round(slots)) < 1e-6
@@ -89,26 +68,28 @@ def test_an_answer_is_told_at_the_first_multiple_after_it_is_there(every, begins
 @pytest.mark.parametrize("takes", [0.0, 0.001, 0.004, 0.0099])
 def test_whatever_takes_less_than_a_slot_takes_one(loop, takes):
     assert when(
-        loop, lambda at: Slots(0.01).ready(Question(at, ready_at=at.now + takes))
+        loop, lambda at: Slots(0.01).wait(Question(at, ready_at=at.now + takes).is_ready)
     ) == pytest.approx(1000.01)
 
 
 def test_an_answer_that_was_there_before_waits_for_a_slot_too(loop):
     loop.get_loop().now = 1000.003
-    assert when(loop, lambda at: Slots(0.01).ready(Question(at, ready_at=0))) == pytest.approx(1000.01)
+    assert when(loop, lambda at: Slots(0.01).wait(Question(at, ready_at=0).is_ready)) == pytest.approx(
+        1000.01
+    )
     loop.get_loop().now = 1000.013
-    assert when(loop, lambda at: Slots(0.01).next()) == pytest.approx(1000.02)
+    assert when(loop, lambda at: Slots(0.01).wait()) == pytest.approx(1000.02)
 
 
 def test_who_waits_for_the_answer_is_not_told_that_the_question_waits_its_turn(loop):
     asked = Question(loop.get_loop(), ready_at=1000.0, done_at=1003.0)
     slots = Slots(0.5)
-    assert when(loop, lambda at: slots.ready(asked)) == pytest.approx(1000.5)
-    assert when(loop, lambda at: slots.done(asked, 60)) == pytest.approx(1003.0)
+    assert when(loop, lambda at: slots.wait(asked.is_ready)) == pytest.approx(1000.5)
+    assert when(loop, lambda at: slots.wait(asked.is_done, 60)) == pytest.approx(1003.0)
 
 
 def test_time_that_is_up_is_told_in_a_slot(loop):
-    assert when(loop, lambda at: Slots(0.5).done(Question(at), 1.2)) == pytest.approx(1001.5)
+    assert when(loop, lambda at: Slots(0.5).wait(Question(at).is_done, 1.2)) == pytest.approx(1001.5)
 
 
 def test_all_who_are_ready_are_told_in_the_same_slot_by_one_timer(loop):
@@ -126,7 +107,7 @@ def test_all_who_are_ready_are_told_in_the_same_slot_by_one_timer(loop):
         told = []
 
         async def wait(takes):
-            await slots.ready(Question(at, ready_at=1000 + takes))
+            await slots.wait(Question(at, ready_at=1000 + takes).is_ready)
             told.append(round(at.time(), 6))
 
         await asyncio.gather(*(wait(takes) for takes in (0.001, 0.009, 0.012, 0.025, 0.004)))
@@ -135,30 +116,34 @@ def test_all_who_are_ready_are_told_in_the_same_slot_by_one_timer(loop):
     assert loop.run(run()) == ([1000.01] * 3 + [1000.02, 1000.03], 3, 0)
 
 
-def test_closing_lets_those_go_who_watch_and_not_those_who_asked(loop):
-    async def run():
-        at: Any = asyncio.get_running_loop()
-        slots = Slots(0.01)
-        asked = slots.ready(Question(at, ready_at=1005.0))
-        watched = slots.done(Question(at, done_at=1005.0), 60)
-        slots.close()
-        await watched
-        first = at.time()
-        await asked
-        return first, at.time()
-
-    first, then = loop.run(run())
-    assert first == pytest.approx(1000.01)
-    assert then == pytest.approx(1005.0)
-
-
 def test_who_gives_up_is_forgotten_and_the_timer_ends_with_the_last(loop):
     async def run():
         at: Any = asyncio.get_running_loop()
         slots = Slots(0.01)
-        waiting = slots.ready(Question(at))
+        waiting = slots.wait(Question(at).is_ready)
         waiting.cancel()
         await asyncio.sleep(0.05)
         return len(slots), slots._timer
 
     assert loop.run(run()) == (0, None)
+
+
+def test_the_delay_of_a_busy_loop_is_known_while_it_lasts_and_after(loop):
+    async def run():
+        at: Any = asyncio.get_running_loop()
+        delay = LoopDelay()
+        delay.start()
+        await asyncio.sleep(1.0)
+        idle = delay.seconds()
+        at.now += 3.0  # as if one piece of work had taken so long
+        during = delay.seconds()
+        await asyncio.sleep(0)
+        after = delay.seconds()
+        await asyncio.sleep(1.0)
+        recovered = delay.seconds()
+        delay.stop()
+        return idle, during, after, recovered
+
+    idle, during, after, recovered = loop.run(run())
+    assert idle == recovered == pytest.approx(0)
+    assert 2.8 < during <= after < 3.1

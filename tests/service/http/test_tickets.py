@@ -64,13 +64,13 @@ def test_a_long_poll_whose_time_is_up_shows_that_it_waits(waiting):
     assert ann.client.get(reply.headers["location"], params={"wait": 0.05}).json()["state"] == "waiting"
 
 
-@pytest.mark.parametrize("wait", ["-1", "61", "nan", "inf", "soon", "1_0", "", "0x1"])
+@pytest.mark.parametrize("wait", ["-1", "61", "nan", "inf", "soon", "", "0x1"])
 def test_a_wait_out_of_range_is_refused(waiting, wait):
     ann, _, reply = waiting
     found = problem(
         ann.client.get(reply.headers["location"], params={"wait": wait}), 422, "request.invalid"
     )
-    assert found["message"] == "wait must be a number of seconds from 0 to 60."
+    assert found["message"].startswith("Invalid parameter 'wait': input should be ")
 
 
 def test_events_tell_the_position_and_then_the_answer(waiting):
@@ -96,10 +96,10 @@ def test_events_of_an_answered_question_are_one(waiting):
 
 
 def test_events_come_with_heartbeats_and_with_positions_that_change(tmp_path, monkeypatch):
-    from sharewell.service.http import tickets
+    from sharewell.service.http import routes_analyst
 
-    monkeypatch.setattr(tickets, "LOOK_EVERY", 0.02)
-    monkeypatch.setattr(tickets, "BEAT_EVERY", 0.04)
+    monkeypatch.setattr(routes_analyst, "WATCH_INTERVAL", 0.02)
+    monkeypatch.setattr(routes_analyst, "HEARTBEAT_INTERVAL", 0.04)
     with running(write_dataset(tmp_path, scheduler="round-robin")) as server:
         ann, ben = server.analyst("ann"), server.analyst("ben")
         ann.ask()
@@ -151,20 +151,20 @@ def test_a_ticket_of_somebody_else_looks_like_none(waiting):
 
 def test_who_leaves_is_noticed(waiting, turns):
     ann, _, reply = waiting
-    slots = turns.reception.windows["people"].slots
+    slots = turns.state.datasets["people"].slots
     with ann.client.stream("GET", f"{reply.headers['location']}/events") as stream:
         events = events_of(stream.iter_lines())
         assert next(events)[0] == "position"
-        window = turns.reception.windows["people"]
-        assert sum(window._watchers.values()) == 1
-    comes_true(lambda: sum(window._watchers.values()) == 0 and len(slots) == 0)
+        window = turns.state.datasets["people"]
+        assert sum(window.watchers.values()) == 1
+    comes_true(lambda: sum(window.watchers.values()) == 0 and len(slots) == 0)
     with socket.create_connection(("127.0.0.1", turns.port)) as connection:
         token = ann.client.headers["authorization"]
         path = f"{reply.headers['location']}?wait=60"
         head = f"GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: {token}\r\n\r\n"
         connection.sendall(head.encode())
-        comes_true(lambda: sum(window._watchers.values()) == 1)
-    comes_true(lambda: sum(window._watchers.values()) == 0 and len(slots) == 0)
+        comes_true(lambda: sum(window.watchers.values()) == 1)
+    comes_true(lambda: sum(window.watchers.values()) == 0 and len(slots) == 0)
 
 
 def test_nobody_may_watch_more_than_so_many_at_a_time(tmp_path):

@@ -7,14 +7,17 @@ slower one equally often, and the test fails once in a million runs. Should one 
 the two change places: what comes from the data goes with it, and what comes from elsewhere stays.
 """
 
+import asyncio
 import random
 import time
+from collections.abc import Callable
 from math import comb
 from typing import Any
 
 import pytest
 
-from sharewell.service.desk import Desk
+from sharewell.service.http.release_slots import ReleaseSlots
+from tests.service.http.our_clock import OurClock
 from tests.service.http.servers import running, write_dataset
 
 FAILURE_RATE = 1e-6
@@ -29,24 +32,34 @@ def probability_by_chance(smaller: int, larger: int) -> float:
     return min(1.0, 2 * tail)
 
 
-def told_apart(server, pairs: int, every: float) -> tuple[float, str]:
-    """How likely it is that chance alone has made the two differ so, in slots; and the slower one."""
-    left, right = server.analyst("ann", "left"), server.analyst("ann", "right")
-    for each in (left, right):
-        each.ask(f"SELECT COUNT(*) FROM {each.path.rpartition('/')[2]}")
+def told_apart(pairs: int, every: float, ask: Callable[[str, str], float]) -> tuple[float, str]:
+    """How likely it is that chance alone has made the two differ so, in slots; and the slower one.
+
+    `ask` asks a dataset with a condition, and returns how long that took.
+    """
     draw = random.SystemRandom()
     slower = {"left": 0, "right": 0}
     for at in range(pairs):
         low = draw.randrange(20)
         condition = f"WHERE age BETWEEN {low} AND {draw.randrange(low, 20)} OR age = {at % 20}"
-        took = {}
-        for name, holder in draw.sample([("left", left), ("right", right)], 2):
-            begun = time.perf_counter()
-            assert holder.ask(f"SELECT COUNT(*) FROM {name} {condition}").status_code == 200
-            took[name] = round((time.perf_counter() - begun) / every)
+        took = {name: round(ask(name, condition) / every) for name in draw.sample(["left", "right"], 2)}
         if took["left"] != took["right"]:
             slower[max(took, key=took.__getitem__)] += 1
     return probability_by_chance(slower["left"], slower["right"]), max(slower, key=slower.__getitem__)
+
+
+def asking(server) -> Callable[[str, str], float]:
+    """Ask a real server, by the clock of this machine."""
+    holders = {name: server.analyst("ann", name) for name in ("left", "right")}
+    for name, holder in holders.items():
+        holder.ask(f"SELECT COUNT(*) FROM {name}")
+
+    def ask(name: str, condition: str) -> float:
+        begun = time.perf_counter()
+        assert holders[name].ask(f"SELECT COUNT(*) FROM {name} {condition}").status_code == 200
+        return time.perf_counter() - begun
+
+    return ask
 
 
 def tables(folder, every: float, *, left: str = FEW, right: str = MANY):
@@ -57,45 +70,43 @@ def tables(folder, every: float, *, left: str = FEW, right: str = MANY):
     )
 
 
-class Late:
-    """A question whose answer seems to be ready only after a while."""
-
-    def __init__(self, ticket, seconds: float) -> None:
-        self._ticket = ticket
-        self._from = time.monotonic() + seconds
-
-    @property
-    def ready(self) -> bool:
-        return self._ticket.ready and time.monotonic() >= self._from
-
-    def __getattr__(self, name):
-        return getattr(self._ticket, name)
-
-
 @pytest.mark.statistical
 def test_two_very_different_tables_cannot_be_told_apart(tmp_path):
     suspects: list[str] = []
     for left, right in ((FEW, MANY), (MANY, FEW)):
         with running(*tables(tmp_path / f"{len(suspects)}", 0.01, left=left, right=right)) as server:
-            probability, slower = told_apart(server, 120, 0.01)
+            probability, slower = told_apart(120, 0.01, asking(server))
         if probability > FAILURE_RATE:
             return
         suspects.append({"left": left, "right": right}[slower])
     assert suspects[0] is not suspects[1]
 
 
-@pytest.mark.statistical
-def test_a_leak_is_found_where_slots_are_too_short_to_hide_it(tmp_path, monkeypatch):
-    # As if each answer took the longer, the more rows there are.
-    seconds = {"left": 0.0, "right": 0.04}
-    submit = Desk.submit
-    monkeypatch.setattr(
-        Desk, "submit", lambda self, who, asked: Late(submit(self, who, asked), seconds[self.name])
-    )
-    with running(*tables(tmp_path, 0.001)) as server:
-        probability, slower = told_apart(server, 60, 0.001)
-        assert probability < FAILURE_RATE
-        assert slower == "right"
+@pytest.mark.parametrize(("every", "is_found"), [(0.001, True), (0.1, False)])
+def test_a_leak_is_found_where_slots_are_too_short_to_hide_it(every, is_found):
+    """Release slots on a clock of our own, and answers that take longer from the larger table.
+
+    The leak is larger than all that differs by chance, and no answer takes more than 70 ms. Each
+    question comes right after a slot, as from an analyst who has just been answered.
+    """
+    draw = random.SystemRandom()
+    with asyncio.Runner(loop_factory=OurClock) as runner:
+        loop: Any = runner.get_loop()
+        slots = ReleaseSlots(every)
+
+        def ask(name: str, condition: str) -> float:
+            async def answered() -> float:
+                await slots.wait()
+                begun = loop.time()
+                ready_at = begun + draw.uniform(0.02, 0.04) + 0.03 * (name == "right")
+                await slots.wait(lambda: loop.time() >= ready_at)
+                return float(loop.time() - begun)
+
+            return runner.run(answered())
+
+        probability, slower = told_apart(40, every, ask)
+    assert (probability < FAILURE_RATE) == is_found
+    assert not is_found or slower == "right"
 
 
 @pytest.mark.parametrize(("split", "probability"), [((0, 0), 1.0), ((5, 5), 1.0), ((0, 10), 2 / 1024)])

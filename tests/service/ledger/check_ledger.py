@@ -18,13 +18,23 @@ import numpy as np
 import pytest
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery
-from sharewell.errors import LedgerError, LedgerInUse, LedgerUnavailable
-from sharewell.lab.noise import SeededNoise
-from sharewell.mechanism.base import decode as block_of
-from sharewell.privacy.ledger import Armed, Done, Event, Ledger, public_events
+from sharewell.errors import LedgerError, LedgerInUse, LedgerMissing, LedgerUnavailable
+from sharewell.mechanisms.base import decode as block_of
+from sharewell.privacy.ledger import (
+    Answered,
+    Armed,
+    Asked,
+    Done,
+    Event,
+    Ledger,
+    Refused,
+    StoredQuestion,
+    public_events,
+)
 from sharewell.service.ledger import DurableLedger, Head, verify_chain
-from sharewell.service.ledger.chain import Row
-from sharewell.service.ledger.store import Store
+from sharewell.service.ledger.codec import free_answers, read_answers
+from sharewell.service.ledger.store import Row, SideRows, Store
+from sharewell_lab.noise import SeededNoise
 from tests.service.ledger.events import SAMPLES, numbered
 
 THREADS = 16
@@ -47,7 +57,7 @@ class Kind:
     def custom(self, store: type[Store], **options: Any) -> DurableLedger:
         """The ledger over a store that was made for a test."""
         names = {} if self.name == "default" else {"name": self.name}
-        return DurableLedger(store(self.where, **names), **options)  # type: ignore[call-arg]
+        return DurableLedger(store(self.where, create=True, **names), **options)  # type: ignore[call-arg]
 
     def findings(self, **options: Any) -> list[Any]:
         return verify_chain(self.where, name=self.name, **options)
@@ -142,7 +152,51 @@ def a_curator_takes_up_where_it_left_off(kind: Kind) -> None:
     assert len(after.sparse_vectors()) == 1
 
 
+def questions_are_found_by_key_by_number_and_by_analyst(kind: Kind) -> None:
+    ledger = kind.open()
+    names, keys = ("ann", "\0", "Änne 🙂"), ("k", "\0", "clé\n'\"\\")
+    asked = [Asked(key, name, {"sql": f"{name} {key}"}, pay=True) for name in names for key in keys]
+    first = ledger.append_many([numbered(0), *asked]) + 1
+    answers = [{"value": 0.5, "source": "cached"}] * 3
+    endings: list[Any] = [
+        free_answers(first, answers),
+        Answered(first + 1, ({"value": 1.0},)),
+        Refused(first + 2, "privacy.over-budget", "No."),
+    ]
+    ledger.append_many(endings)
+    ledger.append(Refused(first, "too.late", "It has ended."))
+    for _ in range(2):
+        for at, event in enumerate(asked):
+            found = StoredQuestion(first + at, event, endings[at] if at < 3 else None)
+            assert ledger.question(first + at) == found
+            assert ledger.find([("ann", "other"), (event.analyst, event.key)]) == [found]
+        assert read_answers(ledger.question(first).ending) == tuple(answers)
+        everything = [(event.analyst, event.key) for event in reversed(asked)]
+        assert [each.asked for each in ledger.find(everything)] == asked[::-1]
+        assert ledger.find([]) == ledger.find([("bob", "k"), ("an", "nk")]) == []
+        assert [ledger.question(number) for number in (-1, 0, len(ledger) - 1, len(ledger), 2**40)] == [
+            None
+        ] * 5
+        for at, name in enumerate(names):
+            numbers = [first + 3 * at + place for place in range(3)]
+            assert [each.number for each in ledger.questions(name)] == numbers
+            assert [each.number for each in ledger.questions(name, numbers[0])] == numbers[1:]
+        assert list(ledger.questions("bob")) == []
+        ledger = kind.reopen(ledger)
+
+
+def many_questions_are_listed_in_order(kind: Kind) -> None:
+    ledger = kind.open()
+    asked = [Asked(f"{at}", ("ann", "bob")[at % 2], {"sql": ""}, pay=False) for at in range(90)]
+    ledger.append_many(asked)
+    assert [each.number for each in ledger.questions("ann", 9)] == list(range(10, 90, 2))
+    found = ledger.find([("ann", f"{at}") for at in range(0, 90, 2)])
+    assert [each.asked for each in found] == asked[::2]
+
+
 CHECKS = [
+    questions_are_found_by_key_by_number_and_by_analyst,
+    many_questions_are_listed_in_order,
     numbers_count_from_zero_and_events_stay_in_order,
     several_events_are_stored_in_a_row,
     however_many_come_at_once_they_stay_in_order,
@@ -186,7 +240,7 @@ def a_reader_reads_beside_the_writer_and_changes_nothing(kind: Kind) -> None:
         writer.append(numbered(1))
         assert list(reader.events()) == [numbered(0), numbered(1)]
         assert reader.head == writer.head
-        with pytest.raises(LedgerError, match="opened for reading"):
+        with pytest.raises(LedgerError, match="open read-only"):
             reader.append(numbered(2))
     assert writer.append(numbered(2)) == 2
 
@@ -198,6 +252,14 @@ def there_is_nothing_to_read_where_nothing_was_written(kind: Kind) -> None:
     assert list(kind.open().events()) == []
 
 
+def a_ledger_is_created_only_where_this_is_asked_for(kind: Kind) -> None:
+    for options in ({}, {"read_only": True}):
+        with pytest.raises(LedgerMissing, match="No ledger"):
+            kind.open(create=False, **options)
+    kind.open().close()
+    kind.open(create=False).close()
+
+
 def a_ledger_that_was_closed_says_so(kind: Kind) -> None:
     ledger = kind.open()
     ledger.append(numbered(0))
@@ -205,6 +267,12 @@ def a_ledger_that_was_closed_says_so(kind: Kind) -> None:
     with pytest.raises(LedgerUnavailable, match="closed"):
         ledger.append(numbered(1))
     assert list(kind.open().events()) == [numbered(0)]
+
+
+def a_ledger_just_closed_can_be_opened_at_once(kind: Kind) -> None:
+    for number in range(40):
+        with kind.open(wait=0.0) as ledger:
+            assert ledger.append(numbered(number)) == number
 
 
 def an_event_that_cannot_be_stored_takes_none_with_it(kind: Kind) -> None:
@@ -227,23 +295,58 @@ def those_who_come_during_a_commit_share_the_next(kind: Kind) -> None:
     batches = []
 
     class Slow(kind.store):  # type: ignore[name-defined,misc]
-        def write(self, rows, old, new, at):
+        def write(self, rows, side, old, new, at):
             begun.set()
             assert go_on.wait(30)
             batches.append(len(rows))
-            return super().write(rows, old, new, at)
+            return super().write(rows, side, old, new, at)
 
     with kind.custom(Slow) as ledger, ThreadPoolExecutor(THREADS) as pool:
         first = pool.submit(ledger.append, numbered(0))
         assert begun.wait(30)
         others = [pool.submit(ledger.append, numbered(i)) for i in range(1, THREADS)]
-        while len(ledger._waiting) < THREADS - 1:
+        while len(ledger._pending) < THREADS - 1:
             threading.Event().wait(0.001)
         assert not any(future.done() for future in [first, *others]), "nothing is durable yet"
         go_on.set()
         assert first.result(30) == 0
         assert sorted(future.result(30) for future in others) == list(range(1, THREADS))
         assert batches == [1, THREADS - 1]
+
+
+def a_probe_finds_a_commit_that_is_overdue(kind: Kind) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(kind.store):  # type: ignore[name-defined,misc]
+        def write(self, rows, side, old, new, at):
+            begun.set()
+            assert go_on.wait(30)
+            return super().write(rows, side, old, new, at)
+
+    with kind.custom(Slow) as ledger, ThreadPoolExecutor() as pool:
+        ledger.probe(0.0)
+        append = pool.submit(ledger.append, numbered(0))
+        assert begun.wait(30)
+        ledger.probe(3600.0)
+        with pytest.raises(LedgerUnavailable, match="commit"):
+            ledger.probe(0.0)
+        go_on.set()
+        append.result(30)
+        ledger.probe(0.0)
+
+
+def a_probe_finds_another_writer(kind: Kind) -> None:
+    with kind.open() as ledger:
+        ledger.append(numbered(0))
+        ledger.probe(0.0)
+        [row] = ledger.head.after([b"{}"])
+        assert ledger._store.write([row], SideRows({}, {}, {}), ledger.head, Head(2, row.hash), 0.0)
+        with pytest.raises(LedgerInUse, match="Another process has written"):
+            ledger.probe(0.0)
+        with pytest.raises(LedgerInUse):
+            ledger.append(numbered(1))
+        with pytest.raises(LedgerInUse):
+            ledger.probe(0.0)
 
 
 def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
@@ -253,16 +356,16 @@ def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
         class Interrupted(kind.store):  # type: ignore[name-defined,misc]
             calls = 0
 
-            def write(self, rows, old, new, at, stored=stored, begun=begun, go_on=go_on):
+            def write(self, rows, side, old, new, at, stored=stored, begun=begun, go_on=go_on):
                 self.calls += 1
                 if self.calls > 2:
-                    return super().write(rows, old, new, at)
+                    return super().write(rows, side, old, new, at)
                 begun.set()
                 assert go_on.wait(30)
                 if self.calls == 1:
-                    return super().write(rows, old, new, at)
+                    return super().write(rows, side, old, new, at)
                 if stored:
-                    super().write(rows, old, new, at)
+                    super().write(rows, side, old, new, at)
                 raise KeyboardInterrupt
 
         with kind.custom(Interrupted) as ledger, ThreadPoolExecutor(3) as pool:
@@ -270,7 +373,7 @@ def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
             first = pool.submit(ledger.append, numbered(0))
             assert begun.wait(30)
             others = [pool.submit(ledger.append, numbered(i)) for i in (1, 2)]
-            while len(ledger._waiting) < 2:
+            while len(ledger._pending) < 2:
                 threading.Event().wait(0.001)
             go_on.set()
             assert first.result(30) == before
@@ -321,7 +424,7 @@ def a_store_moves_no_head_but_the_one_that_is_named(kind: Kind) -> None:
         store = ledger._store
         for stale in (Head(), Head(1, now.hash), Head(2, bytes(32)), Head(3, now.hash)):
             row = Row(7, b"{}", bytes(32))
-            assert not store.write([row], stale, Head(8, row.hash), 0.0)
+            assert not store.write([row], SideRows({}, {}, {}), stale, Head(8, row.hash), 0.0)
             assert store.head() == now
         assert ledger.append(numbered(2)) == 2
     assert kind.findings() == []
@@ -333,10 +436,14 @@ DURABLE = [
     a_second_writer_may_wait_for_the_first_to_end,
     a_reader_reads_beside_the_writer_and_changes_nothing,
     there_is_nothing_to_read_where_nothing_was_written,
+    a_ledger_is_created_only_where_this_is_asked_for,
     a_ledger_that_was_closed_says_so,
+    a_ledger_just_closed_can_be_opened_at_once,
     an_event_that_cannot_be_stored_takes_none_with_it,
     events_can_be_read_from_a_number_on,
     those_who_come_during_a_commit_share_the_next,
+    a_probe_finds_a_commit_that_is_overdue,
+    a_probe_finds_another_writer,
     an_interrupt_during_a_commit_leaves_nobody_waiting,
     a_clock_that_jumps_back_changes_nothing,
     the_stored_hashes_are_those_of_the_definition,

@@ -9,20 +9,25 @@ from hypothesis import strategies as st
 
 from sharewell.privacy.ledger import (
     Answered,
+    AnsweredFree,
     Armed,
     Asked,
+    Begun,
     Charged,
     Configured,
+    CuratorAction,
     Done,
     Event,
     Exceeded,
     Granted,
     Left,
     Opened,
+    Recovered,
     Refused,
     Released,
     Turn,
 )
+from sharewell.service.ledger.codec import free_answers
 
 SAMPLES: tuple[Event, ...] = (
     Opened("pure", Fraction(1), Fraction(0), Fraction(1), "add-remove", "5f2a"),
@@ -36,9 +41,13 @@ SAMPLES: tuple[Event, ...] = (
     Armed(6, noisy_threshold=-314159),
     Exceeded(6, {"scale": "1/2"}, -7),
     Answered(3, ({"value": 0.0, "interval": [-1.5, 1.5]}, {"value": -0.0})),
+    free_answers(4, [{"value": 1.5, "source": "cached"}]),
     Refused(3, "privacy.over-budget", "ann has 0 left, and this costs 0.1."),
     Done("ann"),
     Left("ann"),
+    Begun("5f2a"),
+    Recovered({"ann": Fraction(1, 10)}, f"2:{'00' * 32}"),
+    CuratorAction("dana", "token", "ann", "id"),
     Asked("clé\n🙂", "Änne", {"sql": "SELECT 'Ølsted \u2028\0'"}, pay=False),
 )
 
@@ -66,9 +75,15 @@ BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
     Configured: st.builds(Configured, mappings),
     Asked: st.builds(Asked, texts, texts, mappings, st.booleans()),
     Answered: st.builds(Answered, numbers, st.lists(mappings, max_size=3).map(tuple)),
+    AnsweredFree: st.builds(
+        free_answers, numbers, st.lists(st.dictionaries(texts, texts, max_size=3), max_size=3)
+    ),
     Refused: st.builds(Refused, numbers, texts, texts),
     Turn: st.builds(Turn, st.lists(numbers, max_size=3).map(tuple), mappings),
     Done: st.builds(Done, texts),
+    Begun: st.builds(Begun, texts),
+    Recovered: st.builds(Recovered, st.dictionaries(texts, amounts, max_size=3), texts),
+    CuratorAction: st.builds(CuratorAction, texts, texts, texts, texts),
 }
 
 events = st.one_of(*BY_KIND.values())

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sharewell.errors import LedgerUnavailable
 from sharewell.privacy.ledger import Done
-from sharewell.service.ledger import SqliteLedger, verify_chain
+from sharewell.service.ledger import open_ledger, verify_chain
 
 THREADS = 8
 PADDING = "x" * 3000
@@ -50,7 +50,7 @@ def main(way: str, folder: Path) -> None:
                 errors.append(error)
                 return
 
-    ledger = SqliteLedger(path)
+    ledger = open_ledger(path, create=True)
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(work, range(THREADS)))
     full = len(promised)
@@ -68,7 +68,7 @@ def main(way: str, folder: Path) -> None:
     for i in range(20):
         promised[ledger.append(Done(f"room {i}"))] = f"room {i}"
     ledger.close()
-    with SqliteLedger(path) as again:
+    with open_ledger(path, create=True) as again:
         events = [event.analyst for event in again.events()]  # type: ignore[union-attr]
     report = {
         "stored before": full,

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
+
+from sharewell.service.ledger import DurableLedger
+from sharewell.service.ledger.postgres import PostgresStore
 
 #: A disk in memory: what is tested is what survives the death of a process, and thousands of small files
 #: are made and deleted.
@@ -18,6 +25,15 @@ IN_MEMORY = Path("/dev/shm")
 
 #: PostgreSQL refuses to run as root. As root, the tests let it run as somebody without rights.
 USER = "nobody" if os.geteuid() == 0 else None
+
+
+def postgres_ledger(
+    url: str, name: str = "default", *, patience: float = 5.0, **options: Any
+) -> DurableLedger:
+    """A ledger of that name in a database."""
+    clock = {"clock": options.pop("clock")} if "clock" in options else {}
+    store = PostgresStore(url, name, **{"create": True} | options)
+    return DurableLedger(store, patience=patience, **clock)
 
 
 class PostgresServer:
@@ -105,6 +121,23 @@ class PostgresServer:
     def stop(self, mode: str = "immediate") -> None:
         """Stop it; `immediate` is as a power cut, `fast` ends all sessions in order."""
         self._run("pg_ctl", "stop", "-w", "-m", mode)
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Stop all of its processes, without ending them."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        os.kill(first, signal.SIGSTOP)
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        stopped = [first, *map(int, children)]
+        try:
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in stopped:
+                # One that had ended before it was stopped is gone once its parent goes on.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def remove(self) -> None:
         self.stop()

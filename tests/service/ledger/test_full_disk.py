@@ -51,9 +51,9 @@ def test_a_full_disk_is_refused_in_a_sentence_and_room_makes_it_good_again(way, 
     report = filled("tests.service.ledger.full_disk", way, tmp_path)
     assert report.pop("stored before") > 20
     for error in report.pop("errors"):
-        assert "ledger.sqlite is not available: " in error
+        assert "ledger.sqlite is unavailable: " in error
         assert "disk" in error
-    assert any("room" in hint for hint in report.pop("hints"))
+    assert any("space" in hint for hint in report.pop("hints"))
     assert report == {
         "uncertain": False,
         "threads told": 8,
@@ -70,7 +70,7 @@ import os, sys
 from pathlib import Path
 from sharewell.errors import LedgerUnavailable
 from sharewell.privacy.ledger import Done
-from sharewell.service.ledger import SqliteLedger, verify_chain
+from sharewell.service.ledger import open_ledger, verify_chain
 
 folder = Path(sys.argv[1])
 path = folder / "ledger.sqlite"
@@ -79,7 +79,7 @@ if os.geteuid() == 0:
     os.chown(folder, 65534, 65534)
     os.setegid(65534)
     os.seteuid(65534)
-with SqliteLedger(path) as ledger:
+with open_ledger(path, create=True) as ledger:
     ledger.append(Done("before"))
 for file, folder_mode in ((0o400, 0o700), (0o600, 0o500), (0o400, 0o500)):
     for left in [*folder.glob("*-wal"), *folder.glob("*-shm")]:
@@ -87,16 +87,16 @@ for file, folder_mode in ((0o400, 0o700), (0o600, 0o500), (0o400, 0o500)):
     path.chmod(file)
     folder.chmod(folder_mode)
     try:
-        with SqliteLedger(path) as ledger:
+        with open_ledger(path, create=True) as ledger:
             ledger.append(Done("never"))
         print("written")
     except LedgerUnavailable as error:
         print("refused" if error.hint else error)
-    with SqliteLedger(path, read_only=True) as ledger:
+    with open_ledger(path, read_only=True) as ledger:
         print([event.analyst for event in ledger.events()], verify_chain(path))
     folder.chmod(0o700)
     path.chmod(0o600)
-with SqliteLedger(path) as ledger:
+with open_ledger(path, create=True) as ledger:
     print(ledger.append(Done("after")))
 """
 

@@ -1,6 +1,7 @@
 """The common suite, over every ledger: in memory, in a SQLite file, in a real PostgreSQL server."""
 
 import sqlite3
+import time
 from contextlib import closing
 from itertools import count
 
@@ -8,10 +9,11 @@ import psycopg
 import pytest
 
 from sharewell.privacy.ledger import MemoryLedger
-from sharewell.service.ledger import SqliteLedger
-from sharewell.service.ledger.postgres import PostgresLedger, PostgresStore
+from sharewell.service.ledger import DurableLedger
+from sharewell.service.ledger.postgres import PostgresStore
 from sharewell.service.ledger.sqlite import SqliteStore
 from tests.service.ledger.check_ledger import CHECKS, DURABLE, Kind
+from tests.service.ledger.postgres_server import postgres_ledger
 
 NAMES = count()
 
@@ -29,7 +31,13 @@ def in_sqlite(request, opened) -> Kind:
             return [(number, body.encode(), digest) for number, body, digest in found]
 
     return durable(
-        lambda **options: SqliteLedger(path, **options), opened, str(path), store=SqliteStore, rows=rows
+        lambda clock=time.time, **options: DurableLedger(
+            SqliteStore(path, **{"create": True} | options), clock=clock
+        ),
+        opened,
+        str(path),
+        store=SqliteStore,
+        rows=rows,
     )
 
 
@@ -46,7 +54,7 @@ def in_postgres(request, opened) -> Kind:
             return [(number, body.encode(), digest) for number, body, digest in found]
 
     return durable(
-        lambda **options: PostgresLedger(url, name, **options),
+        lambda **options: postgres_ledger(url, name, **options),
         opened,
         url,
         name=name,

@@ -13,8 +13,9 @@ import pytest
 from sharewell.errors import LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.privacy.ledger import Event
 from sharewell.service.ledger import DurableLedger, open_ledger, verify_chain
-from sharewell.service.ledger.postgres import PostgresLedger, PostgresStore
+from sharewell.service.ledger.postgres import PostgresStore
 from tests.service.ledger.events import SAMPLES, numbered
+from tests.service.ledger.postgres_server import postgres_ledger
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def end_the_session(url):
 
 def test_one_database_holds_ledgers_of_many_names(url):
     names = ["census", "Volkszählung '87", "a" * 100]
-    ledgers = [PostgresLedger(url, name) for name in names]
+    ledgers = [postgres_ledger(url, name) for name in names]
     for i, ledger in enumerate(ledgers):
         assert ledger.append_many([numbered(i)] * (i + 1)) == 0
     for i, (name, ledger) in enumerate(zip(names, ledgers, strict=True)):
@@ -49,27 +50,27 @@ def test_one_database_holds_ledgers_of_many_names(url):
         ledger.close()
         assert verify_chain(url, name=name) == []
     for name in ("", "zero\0"):
-        with pytest.raises(LedgerError, match="must have a name"):
-            PostgresLedger(url, name)
+        with pytest.raises(LedgerError, match="needs a name"):
+            postgres_ledger(url, name)
 
 
 def test_a_database_that_cannot_hold_every_text_is_refused(postgres):
     postgres.execute("CREATE DATABASE western TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
-    with pytest.raises(LedgerError, match="cannot hold every text") as refused:
-        PostgresLedger(postgres.url_of("western"))
+    with pytest.raises(LedgerError, match="does not use UTF-8") as refused:
+        postgres_ledger(postgres.url_of("western"))
     assert "ENCODING 'UTF8'" in refused.value.hint
 
 
 def test_ledgers_of_other_names_can_be_opened_at_the_same_moment(url):
     with ThreadPoolExecutor(6) as pool:
-        ledgers = list(pool.map(lambda i: PostgresLedger(url, f"ledger {i}"), range(6)))
+        ledgers = list(pool.map(lambda i: postgres_ledger(url, f"ledger {i}"), range(6)))
     for ledger in ledgers:
         assert ledger.append(numbered(0)) == 0
         ledger.close()
 
 
 def test_a_ledger_is_opened_by_its_address(url):
-    with open_ledger(url, name="census") as ledger:
+    with open_ledger(url, name="census", create=True) as ledger:
         ledger.append(numbered(0))
     with open_ledger(url, name="census", read_only=True) as ledger:
         assert list(ledger.events()) == [numbered(0)]
@@ -77,7 +78,7 @@ def test_a_ledger_is_opened_by_its_address(url):
 
 def test_every_commit_waits_for_the_disk(url):
     run(url, f"ALTER DATABASE {_name(url)} SET synchronous_commit = off")
-    with PostgresLedger(url) as ledger:
+    with postgres_ledger(url) as ledger:
         connection = ledger._store._connection  # type: ignore[attr-defined]
         assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
 
@@ -96,14 +97,14 @@ def test_a_server_that_does_not_wait_for_its_disk_is_refused(postgres, url):
     fsync("off")
     try:
         with pytest.raises(LedgerError, match="fsync is off"):
-            PostgresLedger(url)
+            postgres_ledger(url)
     finally:
         fsync("on")
-    PostgresLedger(url).close()
+    postgres_ledger(url).close()
 
 
 def test_events_are_neither_changed_nor_taken_out_by_a_slip_of_the_hand(url):
-    with PostgresLedger(url) as ledger:
+    with postgres_ledger(url) as ledger:
         ledger.append_many(SAMPLES)
     for slip in (
         "UPDATE sharewell.events SET body = '{}'",
@@ -125,63 +126,63 @@ class NextStore(PostgresStore):
 
 
 def test_older_tables_are_brought_up_to_date_and_newer_ones_refused(url):
-    with PostgresLedger(url) as ledger:
+    with postgres_ledger(url) as ledger:
         ledger.append_many(SAMPLES)
-    with pytest.raises(LedgerError, match="older version"):
-        NextStore(url, read_only=True)
+    with DurableLedger(NextStore(url, read_only=True)) as ledger:
+        assert list(ledger.events()) == list(SAMPLES), "older tables can be read"
     with DurableLedger(NextStore(url)) as ledger:
         assert list(ledger.events()) == list(SAMPLES)
         assert ledger.append(numbered(0)) == len(SAMPLES)
     assert run(url, "SELECT DISTINCT note FROM sharewell.events") == [("old",)]
     for read_only in (False, True):
-        with pytest.raises(LedgerError, match="version 2, and this Sharewell knows 1"):
-            PostgresLedger(url, read_only=read_only)
+        with pytest.raises(LedgerError, match=r"version 3; .* supports up to 2"):
+            postgres_ledger(url, read_only=read_only)
 
 
 def test_an_address_that_is_none_is_refused_without_repeating_it():
-    with pytest.raises(LedgerError, match="not the address") as caught:
-        PostgresLedger("postgresql://ann:secret@[nowhere")
+    with pytest.raises(LedgerError, match="Invalid PostgreSQL URL") as caught:
+        postgres_ledger("postgresql://ann:secret@[nowhere")
     assert "secret" not in str(caught.value)
 
 
 def test_a_server_that_is_not_there_is_named_without_the_password(tmp_path):
-    with pytest.raises(LedgerUnavailable, match="not available") as caught:
-        PostgresLedger(f"postgresql://ann:secret@/census?host={tmp_path}")
+    with pytest.raises(LedgerUnavailable, match="unavailable") as caught:
+        postgres_ledger(f"postgresql://ann:secret@/census?host={tmp_path}")
     assert "secret" not in str(caught.value)
     assert caught.value.hint
 
 
 def test_a_lost_connection_is_made_again(url):
-    with PostgresLedger(url) as ledger:
+    with postgres_ledger(url, patience=60) as ledger:
         for i in range(4):
             end_the_session(url)
             assert ledger.append(numbered(i)) == i
         assert list(ledger.events()) == [numbered(i) for i in range(4)]
         with pytest.raises(LedgerInUse):  # The lock was taken again.
-            PostgresLedger(url)
+            postgres_ledger(url)
 
 
 def test_whoever_lost_the_lock_to_somebody_who_wrote_does_not_go_on(url):
-    with PostgresLedger(url, patience=0.2) as first:
+    with postgres_ledger(url, patience=0.2) as first:
         first.append(numbered(0))
         end_the_session(url)
-        with PostgresLedger(url) as second:
+        with postgres_ledger(url) as second:
             with pytest.raises(LedgerUnavailable, match="is in use by") as caught:
                 first.append(numbered(9))
             assert caught.value.uncertain
             assert second.append(numbered(1)) == 1
         for _ in range(2):
-            with pytest.raises(LedgerInUse, match="Somebody else has written"):
+            with pytest.raises(LedgerInUse, match="Another process has written"):
                 first.append(numbered(9))
-    with PostgresLedger(url) as third:
+    with postgres_ledger(url) as third:
         assert list(third.events()) == [numbered(0), numbered(1)]
 
 
 def test_whoever_lost_the_lock_to_somebody_who_wrote_nothing_goes_on(url):
-    with PostgresLedger(url) as first:
+    with postgres_ledger(url, patience=60) as first:
         first.append(numbered(0))
         end_the_session(url)
-        PostgresLedger(url).close()
+        postgres_ledger(url).close()
         assert first.append(numbered(1)) == 1
 
 
@@ -239,13 +240,13 @@ class Cut(PostgresStore):
     stay_dead = False
     writes = 0
 
-    def write(self, rows, old, new, at):
+    def write(self, rows, side, old, new, at):
         self.writes += 1
         if self.writes != 2:
-            return super().write(rows, old, new, at)
+            return super().write(rows, side, old, new, at)
         self.line.cut, self.line.dead = self.how, self.stay_dead
         try:
-            return super().write(rows, old, new, at)
+            return super().write(rows, side, old, new, at)
         finally:
             if self.how == "after":
                 self._wait_until_stored(new)
@@ -263,9 +264,9 @@ def _name_of(conninfo):
 
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_after_a_commit_of_unknown_outcome_the_ledger_looks_before_it_goes_on(url, line, how):
-    store = Cut(f"postgresql://postgres@127.0.0.1:{line.port}/{_name(url)}")
+    store = Cut(f"postgresql://postgres@127.0.0.1:{line.port}/{_name(url)}", create=True)
     store.line, store.how = line, how
-    with DurableLedger(store) as ledger:
+    with DurableLedger(store, patience=60) as ledger:
         assert [ledger.append(numbered(i)) for i in range(4)] == [0, 1, 2, 3]
         assert list(ledger.events()) == [numbered(i) for i in range(4)]
         # Stored by a commit whose answer was lost, it must not be written twice; lost on the way, it is
@@ -276,7 +277,7 @@ def test_after_a_commit_of_unknown_outcome_the_ledger_looks_before_it_goes_on(ur
 
 @pytest.mark.parametrize("how", ["before", "after"])
 def test_where_it_cannot_look_it_says_so_and_looks_as_soon_as_it_can(url, line, how):
-    store = Cut(f"postgresql://postgres@127.0.0.1:{line.port}/{_name(url)}")
+    store = Cut(f"postgresql://postgres@127.0.0.1:{line.port}/{_name(url)}", create=True)
     store.line, store.how, store.stay_dead = line, how, True
     with DurableLedger(store, patience=0.2) as ledger:
         ledger.append(numbered(0))
@@ -285,6 +286,7 @@ def test_where_it_cannot_look_it_says_so_and_looks_as_soon_as_it_can(url, line, 
                 ledger.append(numbered(1))
             assert caught.value.uncertain
         line.dead = False
+        ledger._patience = 60.0
         stored = [numbered(1)] if how == "after" else []
         assert ledger.append(numbered(2)) == 1 + len(stored)
         assert list(ledger.events()) == [numbered(0), *stored, numbered(2)]
@@ -306,7 +308,7 @@ def test_a_server_that_is_stopped_and_started_under_load_loses_nothing(postgres,
             except LedgerUnavailable as error:
                 (unknown if error.uncertain else refused).add(numbered(name))
 
-    with PostgresLedger(url, patience=0.1) as ledger, ThreadPoolExecutor(8) as pool:
+    with postgres_ledger(url, patience=0.1) as ledger, ThreadPoolExecutor(8) as pool:
         working = [pool.submit(work, thread) for thread in range(8)]
         try:
             for mode in ("immediate", "fast", "immediate"):
@@ -331,3 +333,46 @@ def test_a_server_that_is_stopped_and_started_under_load_loses_nothing(postgres,
     assert not refused & set(events), "what was refused for certain is not there"
     assert set(events) - set(promised.values()) <= unknown
     assert len(events) == len(set(events)), "nothing is there twice"
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("sharewell.service.ledger.postgres.STATEMENT_SECONDS", 0.5)
+    monkeypatch.setattr("sharewell.service.ledger.postgres.CLOSING_SECONDS", 0.2)
+
+
+def test_a_server_that_hangs_makes_a_commit_uncertain_in_bounded_time(postgres, url, impatient):
+    with postgres_ledger(f"{url}&connect_timeout=2", patience=0.5) as ledger:
+        ledger.append(numbered(0))
+        with postgres.hanging():
+            for _ in range(2):
+                with pytest.raises(LedgerUnavailable, match="not known yet") as caught:
+                    ledger.append(numbered(1))
+                assert caught.value.uncertain
+            with pytest.raises(LedgerUnavailable):
+                ledger.question(0)
+        stored = len(ledger)
+        assert stored in (1, 2)
+        assert ledger.append(numbered(2)) == stored
+        expected = [numbered(0), numbered(1), numbered(2)] if stored == 2 else [numbered(0), numbered(2)]
+        assert list(ledger.events()) == expected
+    assert verify_chain(url) == []
+
+
+def test_a_ledger_in_a_server_that_hangs_is_closed_in_bounded_time(postgres, url, impatient):
+    ledger = postgres_ledger(url)
+    ledger.append(numbered(0))
+    with postgres.hanging():
+        ledger.close()
+    with postgres_ledger(url, wait=30) as ledger:
+        assert list(ledger.events()) == [numbered(0)]
+
+
+def test_a_statement_that_the_server_does_not_finish_is_cancelled_by_it(postgres, url, impatient):
+    with postgres_ledger(url, patience=0) as ledger, psycopg.connect(url) as other:
+        ledger.append(numbered(0))
+        other.execute("LOCK TABLE sharewell.events IN EXCLUSIVE MODE")
+        with pytest.raises(LedgerUnavailable, match=r"statement timeout|no response"):
+            ledger.append(numbered(1))
+        other.rollback()
+        assert ledger.append(numbered(1)) in (1, 2)

@@ -8,12 +8,14 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from sharewell.errors import LedgerError
-from sharewell.service.ledger import Head, SqliteLedger, verify_chain
-from sharewell.service.ledger.chain import BEGINNING, link
-from sharewell.service.ledger.codec import encode
-from sharewell.service.ledger.postgres import PostgresLedger
+from sharewell.errors import LedgerCorrupt, LedgerError
+from sharewell.privacy.ledger import Answered, AnsweredFree, Asked, Event, Refused
+from sharewell.service.ledger import Head, open_ledger, verify_chain
+from sharewell.service.ledger.codec import encode, free_answers, read_answers
+from sharewell.service.ledger.store import BEGINNING, SideRows, link
+from sharewell.service.verify import verify
 from tests.service.ledger.events import SAMPLES, numbered
+from tests.service.ledger.postgres_server import postgres_ledger
 
 COUNT = 40
 
@@ -77,7 +79,7 @@ DAMAGES = {
 
 
 def filled(path, count=COUNT):
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         ledger.append_many([numbered(i) for i in range(count)])
         return ledger.head
 
@@ -107,7 +109,7 @@ def found(path, **options):
     findings = verify_chain(path, **options)
     for finding in findings:
         assert finding.event is None or str(finding.event) in str(finding), "it is named"
-    return [(finding.what, finding.event) for finding in findings]
+    return [(finding.kind, finding.event) for finding in findings]
 
 
 def test_an_untouched_ledger_has_no_findings(path):
@@ -124,8 +126,8 @@ def test_each_damage_is_found_and_named(path, damage):
 def test_the_sentences_say_what_happened(path):
     tamper(path, *(statement.format(3, 9) for statement in SWAP), "DELETE FROM events WHERE number = 20")
     sentences = [str(finding) for finding in verify_chain(path)]
-    assert "In the place of event 3 stands event 9." in sentences
-    assert "In the place of event 9 stands event 3." in sentences
+    assert "Event 9 is stored in the place of event 3." in sentences
+    assert "Event 3 is stored in the place of event 9." in sentences
     assert "Event 20 is missing." in sentences
 
 
@@ -146,7 +148,7 @@ def rewrite(path, first):
 
 
 def test_what_was_rewritten_from_one_event_to_the_end_is_found_by_a_noted_head(path):
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         noted = ledger.head
     rewrite(path, first=30)
     assert found(path) == [], "this is what only a head that was kept elsewhere can tell"
@@ -156,7 +158,7 @@ def test_what_was_rewritten_from_one_event_to_the_end_is_found_by_a_noted_head(p
 
 def test_an_older_copy_is_found_by_a_noted_head(path, tmp_path):
     copy = shutil.copy(path, tmp_path / "copy.sqlite")
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         ledger.append(numbered(COUNT))
         noted = ledger.head
     assert found(path, expected_head=noted) == []
@@ -166,7 +168,7 @@ def test_an_older_copy_is_found_by_a_noted_head(path, tmp_path):
 
 def test_a_head_that_is_none_is_refused():
     for text in ("", "12", "12:abc", "-1:" + "0" * 64, "x:" + "0" * 64, "3:" + "0" * 62):
-        with pytest.raises(LedgerError, match="not the head of a ledger"):
+        with pytest.raises(LedgerError, match="Invalid ledger head"):
             Head.parse(text)
 
 
@@ -184,8 +186,8 @@ def test_an_event_of_the_future_is_named(path):
 def test_a_flipped_byte_anywhere_is_found_or_changes_nothing(tmp_path):
     """Every byte of the file in turn would take long; 150 places of all pages are tried."""
     path = tmp_path / "ledger.sqlite"
-    with SqliteLedger(path) as ledger:
-        ledger.append_many(SAMPLES * 8)
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(SAMPLES * 20)
         head = ledger.head
     content = path.read_bytes()
     random_places = random.Random(6).sample(range(len(content)), 150)
@@ -201,9 +203,9 @@ def test_a_flipped_byte_anywhere_is_found_or_changes_nothing(tmp_path):
             continue
         if not findings:
             unnoticed += 1
-            with SqliteLedger(path, read_only=True) as ledger:
+            with open_ledger(path, read_only=True) as ledger:
                 assert ledger.head == head
-                assert list(ledger.events()) == list(SAMPLES * 8)
+                assert list(ledger.events()) == list(SAMPLES * 20)
         for leftover in ("-wal", "-shm"):
             path.with_name(path.name + leftover).unlink(missing_ok=True)
     assert unnoticed < len(random_places) / 2, "most of the file is events"
@@ -244,14 +246,14 @@ def test_a_file_that_was_cut_off_anywhere_is_found(tmp_path):
     for size in sizes:
         path.write_bytes(content[:size])
         findings = verify_chain(path)
-        assert "damaged" in {finding.what for finding in findings}, size
+        assert "damaged" in {finding.kind for finding in findings}, size
         assert any(word in str(findings[0]) for word in ("damaged", "empty")), size
     path.write_bytes(content)
     assert verify_chain(path) == []
 
 
 def test_what_is_no_ledger_is_an_error_and_not_a_finding(tmp_path):
-    with pytest.raises(LedgerError, match="There is no ledger"):
+    with pytest.raises(LedgerError, match="No ledger at"):
         verify_chain(tmp_path / "nothing.sqlite")
 
 
@@ -267,7 +269,7 @@ def test_verifying_leaves_the_file_as_it_was(path):
 
 def test_damage_in_postgresql_is_found_too(postgres):
     url = postgres.database()
-    with PostgresLedger(url, "census") as ledger, PostgresLedger(url, "other") as other:
+    with postgres_ledger(url, "census") as ledger, postgres_ledger(url, "other") as other:
         ledger.append_many([numbered(i) for i in range(COUNT)])
         other.append(numbered(0))
     with psycopg.connect(url) as connection:
@@ -279,5 +281,156 @@ def test_damage_in_postgresql_is_found_too(postgres):
         )
     assert found(url, name="census") == [("missing", 5), ("changed", 7), ("missing", 39)]
     assert found(url, name="other") == []
-    with pytest.raises(LedgerError, match="There is no ledger third"):
+    with pytest.raises(LedgerError, match="No ledger third"):
         verify_chain(url, name="third")
+
+
+#: What is done beside the chain of SAMPLES, and what is found: answers are those of event 11.
+BESIDE = {
+    "answers that are missing": (["DELETE FROM answers"], [("answers", 11)]),
+    "answers that were changed": (
+        ["UPDATE answers SET text = replace(text, '5', '6')"],
+        [("answers", 11)],
+    ),
+    "answers of another event": (
+        ["UPDATE answers SET number = 10"],
+        [("answers", 10), ("answers", 11)],
+    ),
+    "answers that are too many": (
+        ["INSERT INTO answers SELECT 2, text FROM answers"],
+        [("answers", 2)],
+    ),
+    "answers behind the end": (["INSERT INTO answers VALUES (99, '[]')"], [("answers", 99)]),
+    "a question that is not found": (["DELETE FROM questions WHERE number = 3"], [("index", 3)]),
+    "a question with another key": (
+        ["UPDATE questions SET key = analyst WHERE number = 3"],
+        [("index", 3)],
+    ),
+    "a question from nowhere": (
+        ["INSERT INTO questions SELECT 5, analyst, key FROM questions WHERE number = 3"],
+        [("index", 5)],
+    ),
+    "an end that is not found": (["DELETE FROM endings WHERE asked = 3"], [("index", 10)]),
+    "an end of another question": (["UPDATE endings SET asked = 15 WHERE asked = 3"], [("index", 10)]),
+}
+
+
+@pytest.mark.parametrize("damage", BESIDE)
+def test_damage_beside_the_chain_is_found_and_named(tmp_path, damage):
+    path = tmp_path / "ledger.sqlite"
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(SAMPLES)
+    assert verify_chain(path) == []
+    statements, expected = BESIDE[damage]
+    tamper(path, *statements)
+    assert found(path) == expected
+    finding = verify(path, certificate=False).check("chain").findings[0]
+    assert finding.code == f"chain.{expected[0][0]}"
+
+
+@pytest.mark.parametrize("damage", [name for name in BESIDE if BESIDE[name][1][0][0] == "index"])
+def test_a_writer_does_not_continue_a_ledger_whose_index_is_wrong(tmp_path, damage):
+    path = tmp_path / "ledger.sqlite"
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(SAMPLES)
+        assert list(ledger.events()) == list(SAMPLES)
+    statements, [(_, number)] = BESIDE[damage]
+    tamper(path, *statements)
+    message = f"index of questions is wrong about event {number}"
+    with open_ledger(path) as ledger, pytest.raises(LedgerCorrupt, match=message) as caught:
+        list(ledger.events())
+    assert "sharewell verify" in caught.value.hint
+    with open_ledger(path, read_only=True) as ledger:
+        assert list(ledger.events()) == list(SAMPLES), "to be shown, the events are enough"
+
+
+def test_a_writer_whose_index_grows_while_it_reads_goes_on(tmp_path):
+    with open_ledger(tmp_path / "ledger.sqlite", create=True) as ledger:
+        ledger.append_many(SAMPLES)
+        events = ledger.events()
+        next(events)
+        ledger.append_many([Asked("k", "ann", {}, pay=True), Refused(len(SAMPLES), "code", "no")])
+        assert len(list(events)) == len(SAMPLES) - 1
+
+
+#: Two questions of ann and one of ben, and their ends.
+ASKED: list[Event] = [
+    Asked("p1", "ann", {"sql": "x"}, pay=True),
+    Asked("p2", "ann", {"sql": "y"}, pay=True),
+    Asked("p1", "ben", {"sql": "x"}, pay=True),
+    *(Answered(number, ({"value": number},)) for number in range(3)),
+]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["UPDATE endings SET asked = -asked - 1", "UPDATE endings SET asked = (-asked) % 3"],
+        [
+            "CREATE TABLE held AS SELECT * FROM questions",
+            "UPDATE questions SET (analyst, key) = "
+            "(SELECT analyst, key FROM held WHERE held.number = (questions.number + 1) % 3)",
+        ],
+    ],
+    ids=["endings", "questions"],
+)
+def test_no_question_is_given_to_another_key_where_the_index_mixes_them_up(tmp_path, statements):
+    path = tmp_path / "ledger.sqlite"
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(ASKED)
+        assert [each.ending for each in ledger.find([("ann", "p1"), ("ben", "p1")])] == [
+            ASKED[3],
+            ASKED[5],
+        ]
+    tamper(path, *statements)
+    with open_ledger(path) as ledger:
+        for key in (("ann", "p1"), ("ann", "p2"), ("ben", "p1")):
+            with pytest.raises(LedgerCorrupt, match="index of questions"):
+                ledger.find([key])
+        for analyst in ("ann", "ben"):
+            with pytest.raises(LedgerCorrupt, match="index of questions"):
+                list(ledger.questions(analyst))
+
+
+def test_an_event_of_a_newer_version_is_not_called_damage(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(SAMPLES)
+        newer = b'{"data":{"analyst":"ann","key":"k","tone":"kind"},"kind":"asked","version":9}'
+        [row] = ledger.head.after([newer])
+        side = SideRows({row.number: "0" * 64}, {}, {})
+        assert ledger._store.write([row], side, ledger.head, Head(row.number + 1, row.hash), 0.0)
+    assert found(path) == [("unknown", len(SAMPLES))]
+    [finding] = verify_chain(path)
+    for part in ("'asked' of version 9", "knows versions up to 1", "or a newer one"):
+        assert part in finding.message
+    with open_ledger(path) as ledger, pytest.raises(LedgerError, match="of version 9") as caught:
+        list(ledger.events())
+    assert not isinstance(caught.value, LedgerCorrupt)
+    assert "newer" in caught.value.hint
+
+
+def test_free_answers_that_were_changed_are_not_given_away(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    with open_ledger(path, create=True) as ledger:
+        ledger.append_many(SAMPLES)
+        ledger.append_many(
+            [Asked("k", "ann", {"sql": "x"}, pay=False), free_answers(len(SAMPLES), [{}])]
+        )
+    tamper(path, "UPDATE answers SET text = '[{\"value\":1}]'")
+    with open_ledger(path) as ledger:
+        [stored] = ledger.find([("ann", "k")])
+        assert isinstance(stored.ending, AnsweredFree)
+        with pytest.raises(LedgerCorrupt, match=f"answers to question {len(SAMPLES)} were changed"):
+            read_answers(stored.ending)
+
+
+def test_damage_beside_a_chain_in_postgresql_is_found_too(postgres):
+    url = postgres.database()
+    with open_ledger(url, create=True) as ledger:
+        ledger.append_many(SAMPLES)
+    assert found(url) == []
+    with psycopg.connect(url) as connection:
+        connection.execute("UPDATE sharewell.answers SET text = '[]'")
+        connection.execute("DELETE FROM sharewell.questions WHERE number = 3")
+    assert found(url) == [("index", 3), ("answers", 11)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from sharewell.privacy.ledger import CuratorAction
 from tests.service.http.servers import COUNT, Running
 from tests.service.waiting import comes_true
 
@@ -19,9 +20,15 @@ class Standing(NamedTuple):
 
 
 def standing(server: Running) -> Standing:
-    """How a server stands just now; read from its own desk, so that no request is in the way."""
-    desk = server.house.desk("people")
-    return Standing(tuple(desk.analysts().analysts), desk.ledger.head.count)
+    """How a server stands just now: from its own state, which is published only as slots end.
+
+    Without the tokens that tests make, which the ledger tells of when something else is stored.
+    """
+    desk = server.registry.dataset("people")
+    curator = desk._worker.state.curator
+    budgets = [(name, curator.spent(name), curator.left(name)) for name in curator.payers]
+    stored = sum(not isinstance(event, CuratorAction) for event in desk.ledger.events())
+    return Standing(tuple(budgets), stored)
 
 
 def still_answers(server: Running) -> None:
@@ -53,7 +60,7 @@ def is_problem(found: Any) -> bool:
     """Whether this is the one shape of a refusal, in sentences and without the insides of anything."""
     return (
         isinstance(found, dict)
-        and set(found) == {"code", "message", "hint", "where", "request_id"}
+        and set(found) == {"code", "message", "hint", "where", "suggestion", "request_id"}
         and is_sentence(found["message"])
         and (found["hint"] == "" or is_sentence(found["hint"]))
     )

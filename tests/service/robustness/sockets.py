@@ -20,6 +20,11 @@ class Told(NamedTuple):
     body: bytes
 
     @property
+    def is_not_http(self) -> bool:
+        """Whether the server itself has refused it, before there was a request."""
+        return self.status == 400 and self.body == b"Invalid HTTP request received."
+
+    @property
     def problem(self) -> Any:
         found = json.loads(self.body)
         assert is_problem(found), found

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sharewell.service.http.call import MOST_BYTES
+from sharewell.service.http.dependencies import MAX_BODY_BYTES
 from tests.service.http.servers import COUNT
 from tests.service.robustness.guarding import nothing_happens
 from tests.service.robustness.sockets import connected, post, replies, send, told
@@ -52,7 +52,7 @@ def test_a_body_of_unknown_length_is_no_body(server, token):
     """HTTP/1.1 knows no request body that ends with the connection: what follows is not HTTP."""
     with nothing_happens(server):
         *_, last = told(server, post(ASK, token, GOOD, length=None, last=False))
-    assert (last.status, last.problem["code"]) == (400, "request.invalid")
+    assert last.is_not_http
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_length_that_is_no_number_is_refused(server, token, size):
         b'{"sql":' * 100_000 + b"1" + b"}" * 100_000,
         b'{"sql": "x", "key": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
         b'{"sql": "x", "more": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}",
-        b"[" * (MOST_BYTES - 1),
+        b"[" * (MAX_BODY_BYTES - 1),
         b'{"a' * 300_000,
         b"-" * 500_000,
         b"1" * 500_000,
@@ -152,10 +152,11 @@ def test_of_a_key_that_is_there_twice_the_last_one_counts_and_nothing_is_asked_t
 @pytest.mark.parametrize(
     ("where", "status"),
     [
-        (f"age IN ({', '.join(str(i % 20) for i in range(10_000))})", 200),
-        (" AND ".join(f"age <> {i % 20}" for i in range(7_000)), 200),
-        (" OR ".join(["age=1"] * 10_000), 200),
-        (" AND ".join(["age=1"] * 9_900), 200),
+        (f"age IN ({', '.join(str(i % 20) for i in range(4_000))})", 200),
+        (" AND ".join(f"age <> {i % 20}" for i in range(1_000)), 200),
+        (" OR ".join(["age=1"] * 1_800), 200),
+        (" OR ".join(["age=1"] * 1_830), 400),
+        (" AND ".join(["age=1"] * 1_600), 200),
         (f"{'(' * 100_000}", 422),
         (f"{'(' * 40_000}age = 1{')' * 40_000}", 400),
         (f"{'NOT ' * 20_000}age = 1", 400),
@@ -166,7 +167,7 @@ def test_of_a_key_that_is_there_twice_the_last_one_counts_and_nothing_is_asked_t
         (f"age < {'1 * ' * 20_000}1", 400),
         ("age < 1e99 * 1e99", 400),
         ("age < 1 / 0", 400),
-        (f"sex LIKE '{'%' * 90_000}'", 200),
+        (f"sex LIKE '{'%' * 16_000}'", 200),
         (f"sex = '{'x' * 90_000}'", 400),
         (f"{'x' * 90_000} = 1", 400),
     ],

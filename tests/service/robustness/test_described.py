@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from sharewell.service.http.app import create_app
+from tests.service.http.operations import describe
 from tests.service.http.servers import COUNT, Running, running, write_dataset
 from tests.service.robustness.guarding import is_problem
 
@@ -36,7 +36,6 @@ SQL = [
 LIKELY: dict[str, list] = {
     "dataset": ["people"],
     "name": ["ann", "ben", "curator", "nobody"],
-    "file": ["start.js", "swagger-ui.css", "nothing"],
     "sql": SQL,
     "share": ["1/100000", "0", "2"],
 }
@@ -44,7 +43,7 @@ LIKELY: dict[str, list] = {
 
 def description() -> dict:
     """The description, with waits that a test has the time for."""
-    found = copy.deepcopy(create_app(None).openapi())
+    found = copy.deepcopy(describe())
     ticket = found["paths"]["/v1/datasets/{dataset}/tickets/{number}"]["get"]
     wait = next(each for each in ticket["parameters"] if each["name"] == "wait")
     wait["schema"]["maximum"] = 0.01
@@ -117,10 +116,7 @@ def likely(served, holders) -> dict[str, list]:
 
 def modes(operation) -> list[GenerationMode]:
     """What can be sent to an operation: as described, and not so where there is a way."""
-    # Of a file's name, a text, everything is as described.
-    wrong = (
-        operation.body or operation.path_parameters or operation.query
-    ) and "file" not in operation.path
+    wrong = operation.body or operation.path_parameters or operation.query
     return list(GenerationMode) if wrong else [GenerationMode.POSITIVE]
 
 
@@ -134,7 +130,7 @@ def test_every_reply_is_as_described(served, holders, likely, operation, role, m
     described = {int(status) for status in operation.definition.raw["responses"] if status != "default"}
     seen = set()
     # A curator of an earlier test may have paused it.
-    served.house.desk("people").resume()
+    served.registry.dataset("people").resume()
 
     @settings(
         max_examples=EXAMPLES,
@@ -165,7 +161,7 @@ def test_every_reply_is_as_described(served, holders, likely, operation, role, m
 
     check()
     allowed = {"analysts": "analyst", "curators": "curator"}.get(operation.tags[0], role)
-    if role != allowed or (role == "nobody" and "anybody" not in operation.tags):
+    if role != allowed or (role == "nobody" and "public" not in operation.tags):
         assert seen <= {401, 403, 404, 405, 422, 429}
     elif mode is GenerationMode.POSITIVE and operation.label not in SELDOM:
         # Else all that was seen would be one refusal after the other.

@@ -7,9 +7,10 @@ import pytest
 
 from sharewell import Category, Domain, Integer
 from sharewell.errors import QueryError, QueryTooComplex
-from sharewell.query.condition import Condition, Fixed, Is, Not, settle
-from sharewell.query.sql import _compile
-from sharewell.query.sql.like import MAX_LOOKS
+from sharewell.query import diagram, sql
+from sharewell.query.predicate import IsTruth, Not, Predicate, TruthValue, evaluate
+from sharewell.query.sql import compile_anew, compile_sql
+from sharewell.query.sql.constants import MAX_LIKE_STEPS
 
 DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])
 COUNT = "SELECT COUNT(*) FROM people"
@@ -75,6 +76,31 @@ TEXTS: dict[str, Made] = {
 }
 
 
+def cells(count: int) -> list[tuple[int, int]]:
+    """Different cells of a grid, scattered."""
+    return [(i * 37 % 100, i * i % 89) for i in range(count)]
+
+
+#: Conditions on two attributes, whose diagrams grow with the text.
+GRID = Domain([Integer("a", 0, 99), Integer("b", 0, 99), Category("sex", ["F", "M"])])
+GRID_TEXTS: dict[str, Made] = {
+    "cells": lambda n: f"{COUNT} WHERE {' OR '.join(f'a = {a} AND b = {b}' for a, b in cells(n))}",
+    "all but cells": lambda n: (
+        f"{COUNT} WHERE {' AND '.join(f'(a <> {a} OR b <> {b})' for a, b in cells(n))}"
+    ),
+    "branches by cell": lambda n: (
+        "SELECT SUM(CASE "
+        + " ".join(f"WHEN a = {a} AND b = {b} THEN {a * b}" for a, b in cells(n))
+        + " END) FROM people"
+    ),
+    "filters by cell": lambda n: (
+        "SELECT "
+        + ", ".join(f"COUNT(*) FILTER (WHERE a = {a} AND b > {b})" for a, b in cells(n))
+        + " FROM people"
+    ),
+}
+
+
 def calls(text: str, domain: Domain = DOMAIN, most: int = 10_000) -> int:
     """How many calls it takes to compile a text, or to refuse it."""
     made = 0
@@ -86,7 +112,7 @@ def calls(text: str, domain: Domain = DOMAIN, most: int = 10_000) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        _compile(text, domain, "people", most)
+        compile_anew(text, domain, "people", most)
     except QueryError:
         pass
     finally:
@@ -101,18 +127,40 @@ def test_twice_the_text_is_about_twice_the_work(made):
     assert many <= 1.5 * (MANY / FEW) * few + 1000
 
 
+@pytest.mark.parametrize("made", GRID_TEXTS.values(), ids=GRID_TEXTS)
+def test_twice_the_conditions_on_two_attributes_are_about_twice_the_work(made, monkeypatch):
+    sizes: list[int] = []
+    make = diagram._node
+
+    def counted(size, starts, *parts, **more):
+        sizes.append(len(starts))
+        return make(size, starts, *parts, **more)
+
+    monkeypatch.setattr(diagram, "_node", counted)
+
+    def runs(n: int) -> int:
+        """How many runs of cells have the nodes that are made for a text."""
+        sizes.clear()
+        compile_anew(made(n), GRID, "people")
+        return sum(sizes)
+
+    calls(made(FEW), GRID)
+    assert calls(made(MANY), GRID) <= 1.5 * (MANY / FEW) * calls(made(FEW), GRID)
+    assert runs(MANY) <= 2 * (MANY / FEW) * runs(FEW), "n log n: a balanced tree has log n levels"
+
+
 @pytest.mark.parametrize("negated", [False, True])
 def test_a_condition_about_a_condition_about_a_condition_looks_at_its_leaf_twice(negated):
     looks: list[bool] = []
-    condition: Condition = Fixed(None)
+    condition: Predicate = TruthValue(None)
     for _ in range(15):
-        condition = Not(Is(condition, None)) if negated else Is(condition, None)
+        condition = Not(IsTruth(condition, None)) if negated else IsTruth(condition, None)
 
-    def leaf(condition: Condition, unknown: bool) -> _Everything:
+    def leaf(condition: Predicate, unknown: bool) -> _Everything:
         looks.append(unknown)
         return _Everything()
 
-    settle(condition, False, leaf)
+    evaluate(condition, False, leaf)
     assert len(looks) == 2
 
 
@@ -122,18 +170,56 @@ class _Everything:
     def __and__(self, other):
         return self
 
+    def __or__(self, other):
+        return self
+
     def __invert__(self):
         return self
+
+
+#: Pairs of attributes that must be equal: a diagram has a node for every combination of the first three.
+LETTERS = "abcdef"
+CUBE = Domain([Integer(name, 0, 19) for name in LETTERS])
+EQUAL = " AND ".join(
+    f"({' OR '.join(f'{one} = {i} AND {other} = {i}' for i in range(20))})"
+    for one, other in zip(LETTERS[:3], LETTERS[3:], strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{COUNT} WHERE {EQUAL}",
+        f"SELECT {', '.join(f'COUNT(*) FILTER (WHERE a = {i} OR f = {i})' for i in range(20))} "
+        f"FROM people WHERE {EQUAL}",
+        f"SELECT COUNT(*) FROM people WHERE {EQUAL} GROUP BY d, e, f",
+        f"SELECT SUM(CASE WHEN f = 1 THEN 2 WHEN {EQUAL} THEN 1 END) FROM people",
+    ],
+    ids=["WHERE", "FILTER", "GROUP BY", "CASE"],
+)
+def test_a_new_question_that_would_be_compiled_for_long_is_refused(text, monkeypatch):
+    made: list[int] = []
+    make = diagram.make
+
+    def counted(*parts):
+        made.append(1)
+        return make(*parts)
+
+    monkeypatch.setattr(diagram, "make", counted)
+    monkeypatch.setattr(sql, "MAX_STEPS", 2**11)
+    with pytest.raises(QueryTooComplex, match="too complex"):
+        compile_sql(text, CUBE, most=100)
+    assert len(made) < 2 * (2**11 + 2 * 100 * 6)
 
 
 def test_a_pattern_and_a_text_that_would_be_compared_for_long_are_refused():
     def liked(length: int) -> str:
         return f"{COUNT} WHERE '{'a' * length}' LIKE '%{'a' * (length // 2)}b%'"
 
-    _compile(liked(1000), DOMAIN, "people")
-    assert MAX_LOOKS < 20_000 * 10_000
+    compile_anew(liked(1000), DOMAIN, "people")
+    assert MAX_LIKE_STEPS < 20_000 * 10_000
     with pytest.raises(QueryTooComplex, match="LIKE"):
-        _compile(liked(20_000), DOMAIN, "people")
+        compile_anew(liked(20_000), DOMAIN, "people")
 
 
 def test_having_is_refused_where_it_would_be_looked_at_for_long_after_it_was_paid_for():
@@ -143,15 +229,15 @@ def test_having_is_refused_where_it_would_be_looked_at_for_long_after_it_was_pai
         every = " AND ".join(f"COUNT(*) > {i}" for i in range(terms))
         return f"SELECT COUNT(*) FROM people GROUP BY a, b HAVING {every}"
 
-    _compile(having(2), domain, "people")
+    compile_anew(having(2), domain, "people")
     with pytest.raises(QueryTooComplex, match="HAVING"):
-        _compile(having(1000), domain, "people")
+        compile_anew(having(1000), domain, "people")
 
 
 def test_rows_are_sorted_once_by_what_they_are_ordered_by_often():
     order = ", ".join(["n DESC", "n", "sex", "1"] * 500)
     text = f"SELECT sex, COUNT(*) n FROM people GROUP BY sex ORDER BY {order}"
-    statement = _compile(text, DOMAIN, "people")
+    statement = compile_anew(text, DOMAIN, "people")
     assert len(statement.order) == 2
     assert statement.rows([1, 2]) == [("M", 2), ("F", 1)]
 
@@ -161,4 +247,4 @@ def test_more_numbers_than_are_wanted_are_refused_before_they_are_made():
     text = f"{COUNT} GROUP BY a, b"
     assert 4 * calls(text, domain, most=9_999) < calls(text, domain, most=10_000)
     # Some combinations of a column with its own bins are impossible, and are not counted.
-    assert len(_compile(f"{COUNT} GROUP BY b, tens", domain, "people", 100).queries) == 100
+    assert len(compile_anew(f"{COUNT} GROUP BY b, tens", domain, "people", 100).queries) == 100

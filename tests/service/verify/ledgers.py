@@ -9,26 +9,27 @@ from pathlib import Path
 
 from sharewell.errors import LedgerUnavailable, SharewellError
 from sharewell.privacy.ledger import Event, MemoryLedger
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger
+from sharewell.service.dataset import DatasetService
+from sharewell.service.ledger import open_ledger
 from sharewell.service.verify import Verification, verify
-from tests.service.brokers import config, count, table
+from tests.service.faults.bookkeeping import whole_events
+from tests.service.services import config, count, join, serve
 
 NAMES = ("ann", "ben", "cleo")
 
 
-def open_broker(ledger, mechanism="cache-reconstruct", scheduler="none") -> Broker:
+def open_broker(ledger, mechanism="cache-reconstruct", scheduler="none") -> DatasetService:
     settings = config(mechanism, scheduler)
-    return Broker(settings, ledger, data=table(settings), certificate=False, tick=0.001)
+    return serve(settings, ledger)
 
 
-def ask_all(service: Broker, questions: Sequence[tuple[str, str, bool]], prefix: str) -> None:
+def ask_all(service: DatasetService, questions: Sequence[tuple[str, str, bool]], prefix: str) -> None:
     """Ask everything, let the scheduler go on, and wait; some may be refused for want of budget."""
     asked = [
         service.submit(analyst, sql, pay=pay, key=f"{prefix}{at}")
         for at, (analyst, sql, pay) in enumerate(questions)
     ]
-    for name in service.analysts:
+    for name in service.analyst_names:
         service.done(name)
     for ticket in asked:
         ticket.outcome(30)
@@ -56,14 +57,14 @@ def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) 
         service.submit("ann", count(0, 4), key="a0").outcome(30)
         ask_all(service, [("ann", count(at, at + 7), True) for at in range(9)], "b")
         with suppress(SharewellError):
-            service.join("dora", Fraction(3, 2))
+            join(service, "dora", Fraction(3, 2))
         try:
             service.leave("ben", donate=True)
         except SharewellError:
             service.leave("ben")
-        ask_all(service, [(name, count(1, 6), True) for name in service.analysts], "c")
+        ask_all(service, [(name, count(1, 6), True) for name in service.analyst_names], "c")
     with open_broker(ledger, mechanism, scheduler) as service:
-        ask_all(service, [(name, count(5, 16), True) for name in service.analysts], "d")
+        ask_all(service, [(name, count(5, 16), True) for name in service.analyst_names], "d")
         service.leave("cleo")
         ask_all(service, [("ann", count(5, 17), False), ("ann", by_sex, True)], "e")
         service.done("ann")
@@ -73,14 +74,14 @@ def told(*args, **options) -> list[Event]:
     """The events of a story."""
     ledger = MemoryLedger()
     story(ledger, *args, **options)
-    return list(ledger.events())
+    return list(whole_events(ledger))
 
 
 def written(path: Path, events: Sequence[Event]) -> Path:
     """A ledger of these events with a chain of its own: what somebody leaves who knows how."""
     for leftover in path.parent.glob(f"{path.name}*"):
         leftover.unlink()
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         ledger.append_many(list(events))
     return path
 

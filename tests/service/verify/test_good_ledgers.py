@@ -22,12 +22,13 @@ from sharewell.privacy.ledger import (
     Released,
     Turn,
 )
-from sharewell.service.broker import Broker
-from sharewell.service.ledger import SqliteLedger
+from sharewell.query.sql import compile_sql
+from sharewell.service.ledger import open_ledger
 from sharewell.service.verify import verify
 from sharewell.sharing.certificate import Certificate
-from sharewell.sharing.stream import Ask
-from tests.service.brokers import MECHANISMS, SCHEDULERS, config, count, table
+from sharewell.sharing.collective import Ask
+from tests.service.faults.bookkeeping import whole_events
+from tests.service.services import MECHANISMS, SCHEDULERS, config, count, join, serve
 from tests.service.verify.ledgers import Crashing, ask_all, open_broker, story, told, verified
 
 BY_SEX = "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
@@ -45,9 +46,9 @@ PAIRS = [
 @pytest.mark.parametrize(("mechanism", "scheduler"), PAIRS)
 def test_a_ledger_of_joins_leaves_restarts_and_retries_is_well(mechanism, scheduler, tmp_path):
     path = tmp_path / "ledger.sqlite"
-    with SqliteLedger(path) as ledger:
+    with open_ledger(path, create=True) as ledger:
         story(ledger, mechanism, scheduler)
-        events = list(ledger.events())
+        events = list(whole_events(ledger))
         head = ledger.head
     found = verify(path, expected_head=head)
     assert found.findings == []
@@ -95,7 +96,7 @@ def crashed(mechanism, scheduler, kind, stored):
         ask_all(service, asked, "b")
         if kind in (Granted, Left):
             for errand in (
-                lambda: service.join("dora", Fraction(3, 2)),
+                lambda: join(service, "dora", Fraction(3, 2)),
                 lambda: service.leave("cleo", donate=mechanism in ("cache-reconstruct", "as-printed")),
             ):
                 try:
@@ -129,8 +130,8 @@ def test_settings_may_change_and_analysts_be_added_with_them(tmp_path):
     ):
         text = text.replace(*change)
         settings = parse_config(text)
-        with Broker(settings, ledger, data=table(settings), certificate=False) as service:
-            questions = [(name, count(1, at + 9), True) for at, name in enumerate(service.analysts)]
+        with serve(settings, ledger) as service:
+            questions = [(name, count(1, at + 9), True) for at, name in enumerate(service.analyst_names)]
             ask_all(service, questions, f"{change[0]} ")
     found = verified(tmp_path / "ledger.sqlite", list(ledger.events()))
     assert found.findings == []
@@ -173,7 +174,7 @@ def test_other_budgets_seeds_and_neighbours_are_well_too(mechanism, tmp_path):
     data = DataVector(settings.domain, np.arange(settings.domain.size))
     ledger = MemoryLedger()
     for part in range(2):
-        with Broker(settings, ledger, data=data, certificate=False) as service:
+        with serve(settings, ledger, data=data) as service:
             questions = [
                 (("ann", "ben")[at % 2], count(7 * at, 40 + 11 * at), at % 5 != 4) for at in range(8)
             ]
@@ -184,15 +185,15 @@ def test_other_budgets_seeds_and_neighbours_are_well_too(mechanism, tmp_path):
 
 
 def test_the_certificate_is_the_one_that_the_service_shows(tmp_path):
-    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
+    with open_ledger(tmp_path / "ledger.sqlite", create=True) as ledger:
         settings = config("as-printed", "round-robin")
-        with Broker(settings, ledger, data=table(settings)) as service:
+        with serve(settings, ledger, certificate=True) as service:
             ask_all(service, [(n, count(at, 9), True) for at in range(7) for n in ("ann", "ben")], "a")
-            service.join("dora", 1)
+            join(service, "dora", 1)
             service.leave("ben", donate=True)
             service.done("dora")
             service.ask("ann", count(2, 9))
-            shown = service.certificate(up_to_date=True)
+            shown = service.report(up_to_date=True)
     found = verify(tmp_path / "ledger.sqlite")
     assert found.certificate == shown
     assert found.to_json()["certificate"]["worst_ratio"] == shown.worst_ratio
@@ -201,12 +202,12 @@ def test_the_certificate_is_the_one_that_the_service_shows(tmp_path):
 def test_the_certificate_follows_from_what_was_asked(tmp_path):
     """A naive way beside it: the questions themselves, without any ledger."""
     asked = [("ann", 0, 9), ("ben", 0, 9), ("cleo", 3, 9), ("ann", 3, 9)]
-    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger, open_broker(ledger) as service:
+    with open_ledger(tmp_path / "ledger.sqlite", create=True) as ledger, open_broker(ledger) as service:
         certificate = Certificate(service.config.collective, error_threshold=20.0)
         for analyst, low, high in asked:
             service.ask(analyst, count(low, high))
-            [block] = service.quote(analyst, count(low, high)).statement.blocks
-            certificate.record(Ask(analyst, block))
+            statement = compile_sql(count(low, high), service.config.domain)
+            certificate.record(Ask(analyst, statement.blocks))
     again = verify(tmp_path / "ledger.sqlite").certificate
     assert again is not None
     assert again.standings == certificate.report().standings

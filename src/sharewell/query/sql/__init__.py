@@ -1,33 +1,40 @@
-"""SQL to queries: a small part of SQL over one table, checked word by word before anything is spent.
+"""SQL to linear queries: a subset of SQL over one table, compiled from public information only.
 
-A text goes through `text` (words and tree), `vocabulary` and `grammar` (nothing unknown), `names`,
-`constants`, `comparison`, `conditions`, `aggregates` and `groups` (what the parts mean), and
-`select` (the statement). All of it looks at the public domain only.
+`text` tokenizes and finds names, `grammar` parses and checks words and trees, and `select` compiles the
+clauses, one rule for each, with `groups`, `aggregates`, `conditions` and `constants`.
 """
 
 from __future__ import annotations
 
-from sharewell.errors import SqlError
+from collections import OrderedDict
+from threading import Lock
+
+from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.query.diagram import limited
 from sharewell.query.domain import Domain
-from sharewell.query.sql.cache import StatementCache
-from sharewell.query.sql.grammar import check_tree
-from sharewell.query.sql.names import Scope
-from sharewell.query.sql.select import MAX_QUERIES, SelectCompiler
-from sharewell.query.sql.text import parse, tokenize, too_deep
-from sharewell.query.sql.vocabulary import check_words
+from sharewell.query.sql.grammar import parse, too_deep
+from sharewell.query.sql.select import MAX_QUERIES, compile_select, too_large
+from sharewell.query.sql.text import Source, normalize_sql
 from sharewell.query.statement import Statement
 
-__all__ = ["Statement", "compile_sql", "compiled_before"]
+#: The maximum work of the conditions of a new question: how many nodes of diagrams are made.
+MAX_STEPS = 2**15
 
-_CACHE = StatementCache(max_statements=4096, max_queries=2**16)
+__all__ = ["Statement", "compile_sql", "compiled_before", "normalize_sql"]
 
 
 def compile_sql(
-    text: str, domain: Domain, table: str = "people", *, most: int = MAX_QUERIES
+    text: str,
+    domain: Domain,
+    table: str = "people",
+    *,
+    most: int | None = None,
+    max_bytes: int | None = None,
 ) -> Statement:
-    """Compile one SELECT into the linear queries that it needs; anything else raises a QueryError.
+    """Compile one SELECT into linear queries; raise a QueryError if it is not supported.
 
-    What needs more than `most` queries is refused before they are made, unless it was compiled before.
+    The limits are for new questions. If `most` is given, a statement of a larger `size`, or one that
+    takes too much work, is refused before it is built; if `max_bytes` is, a longer text is not parsed.
 
     >>> from sharewell import Domain, Integer
     >>> domain = Domain([Integer("age", 0, 85)])
@@ -37,22 +44,70 @@ def compile_sql(
     """
     if not isinstance(text, str):
         raise SqlError(
-            f"SQL is text, and this is {type(text).__name__}.",
-            hint='Write, for example, "SELECT COUNT(*) FROM people".',
+            f"SQL must be a string, not {type(text).__name__}.",
+            hint='Example: "SELECT COUNT(*) FROM people".',
         )
-    return _CACHE.get((text, domain, table), lambda: _compile(text, domain, table, most))
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if max_bytes is not None and size > max_bytes:
+        raise QueryTooComplex(
+            f"The SQL has {size:,} bytes; the limit is {max_bytes:,}.",
+            hint="Replace long lists of values by ranges or declared bins, or split the question.",
+        )
+    statement = compiled_before(text, domain, table)
+    if statement is None:
+        if most is None:
+            statement = compile_anew(text, domain, table)
+        else:
+            with limited(MAX_STEPS + 2 * most * len(domain.shape)):
+                statement = compile_anew(text, domain, table, most)
+        _CACHE.put((statement.text, domain, table), statement)
+    if most is not None and statement.size > most:
+        raise too_large(statement.size, most)
+    return statement
 
 
 def compiled_before(text: str, domain: Domain, table: str = "people") -> Statement | None:
-    """What `compile_sql` would give, where it need not compile for it."""
-    return _CACHE.peek((text, domain, table))
+    """Return the cached statement of a text, or None if it would have to be compiled."""
+    return _CACHE.get((normalize_sql(text), domain, table))
 
 
-def _compile(text: str, domain: Domain, table: str, most: int = MAX_QUERIES) -> Statement:
-    source = tokenize(text, table)
-    check_words(source, {*domain.columns, table.casefold()})
+def compile_anew(text: str, domain: Domain, table: str, most: int = MAX_QUERIES) -> Statement:
+    """Compile a text without the cache. Errors point into the text as it was written."""
+    source = Source.of(text, domain, table)
     try:
-        select = check_tree(source, parse(source))
-        return SelectCompiler(select, Scope(source, domain, table), most).statement()
+        return compile_select(parse(source), source, most)
     except RecursionError:
         raise too_deep() from None
+
+
+class StatementCache:
+    """A thread-safe LRU cache of statements by their normalized texts, bounded by their memory."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.nbytes = 0
+        self._max_bytes = max_bytes
+        self._statements: OrderedDict[tuple[str, Domain, str], Statement] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: tuple[str, Domain, str]) -> Statement | None:
+        """Return the statement of a text, domain and table if it is cached."""
+        with self._lock:
+            found = self._statements.get(key)
+            if found is not None:
+                self._statements.move_to_end(key)
+            return found
+
+    def put(self, key: tuple[str, Domain, str], statement: Statement) -> None:
+        """Keep a statement, and forget those used longest ago until all fit."""
+        if statement.nbytes > self._max_bytes:
+            return
+        with self._lock:
+            if key not in self._statements:
+                self._statements[key] = statement
+                self.nbytes += statement.nbytes
+            while self.nbytes > self._max_bytes:
+                _, oldest = self._statements.popitem(last=False)
+                self.nbytes -= oldest.nbytes
+
+
+_CACHE = StatementCache(max_bytes=2**26)

@@ -1,69 +1,174 @@
-"""Aggregates: COUNT, SUM and AVG as linear queries.
+"""Aggregates: from COUNT, SUM and AVG to linear queries over the rows that WHERE selects.
 
-A query's weights are whole numbers times one factor. Where the numbers that a SUM adds up need more
-digits than that can hold, they are rounded to the finest power of ten at which they fit. The grid
-follows from the declared edges, or from the numbers in the SQL: it is public.
+The weights of a query are integers times one factor. If the numbers of a SUM need more precision, they
+are rounded to the finest power of ten that fits. The grid is public: it depends only on the declared
+edges or on the numbers in the SQL.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from sqlglot import exp
 
-from sharewell.errors import SqlError
-from sharewell.query.attribute import Attribute
-from sharewell.query.condition import Not, predicate
+from sharewell.query.attribute import Attribute, Binned, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights
+from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
-from sharewell.query.ordered import Binned
-from sharewell.query.sql import comparison
-from sharewell.query.sql.conditions import ConditionReader
-from sharewell.query.sql.constants import constant_text, kind, read_constant
-from sharewell.query.sql.names import Scope
+from sharewell.query.predicate import Not, Predicate, TruthSet, TruthValue, balanced, evaluate
+from sharewell.query.sql.conditions import Conditions, is_null
+from sharewell.query.sql.constants import constant_text, read_constant, type_name
+from sharewell.query.sql.text import Source
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 
-
-def read_aggregate(node: exp.Expr, scope: Scope, where: LinearQuery) -> tuple[LinearQuery, ...]:
-    """The queries of an aggregate on the rows that `where` selects: for AVG a sum and a count."""
-    match node:
-        case exp.Filter(this=exp.Count() | exp.Sum() | exp.Avg()):
-            condition = ConditionReader(scope).read(node.expression.this)
-            return read_aggregate(node.this, scope, where & predicate(condition, scope.domain))
-        case exp.Count(this=exp.Star()):
-            return (where,)
-        case exp.Count():
-            return (_present(node, scope).where(where),)
-        case exp.Sum():
-            return (_numbers(node, scope)[0].where(where),)
-        case exp.Avg():
-            total, count = _numbers(node, scope)
-            return total.where(where), count.where(where)
-    raise SqlError(
-        "This is not an aggregate that is answered.",
-        hint="Use COUNT, SUM or AVG, each with at most one FILTER.",
-        where=scope.source.at_node(node),
-    )
+#: The branches of a CASE: their numbers, None for NULL, and the rows that fit their conditions.
+Branches = list[tuple[Fraction | None, LinearQuery]]
+_Weighted = tuple[LinearQuery, LinearQuery]
 
 
-def by_middles(node: exp.Expr, scope: Scope) -> Iterator[str]:
-    """The column that an aggregate adds up by the middles of its bins, if it does."""
-    inner = node.this if isinstance(node, exp.Filter) else node
-    if isinstance(inner, exp.Sum | exp.Avg) and isinstance(inner.this, exp.Expr):
-        argument = inner.this.unnest()
-        if isinstance(argument, exp.Column):
-            column = scope.column(argument)
-            if isinstance(column.attribute, Binned):
-                yield column.name
+class Aggregates(Conditions):
+    """Compiles aggregates over the rows of WHERE, and conditions over the cells of columns."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.rows = LinearQuery.all(source.domain)
+        #: The columns summed by the midpoints of their bins, in order of appearance.
+        self.midpoint_columns: dict[str, None] = {}
+
+    def select(self, condition: exp.Expr) -> LinearQuery:
+        """Return the query that counts the rows on which a condition is true."""
+        return self.cells(self.compile(condition))
+
+    def cells(self, predicate: Predicate) -> LinearQuery:
+        """Return the query that counts the rows on which a predicate is true."""
+        domain = self.source.domain
+        nothing, everything = LinearQuery.zero(domain), LinearQuery.all(domain)
+
+        def leaf(node: Predicate, unknown: bool) -> LinearQuery:
+            if not isinstance(node, TruthValue):
+                raise TypeError(f"{node!r} is not a predicate over cells")
+            return everything if node.decide(unknown) else nothing
+
+        return evaluate(predicate, False, leaf)
+
+    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
+        """Return the cells whose labels match."""
+        masks = [true, true | unknown] if unknown.any() else [true]
+        masks = [mask[column.groups] for mask in masks] if column.bins else masks
+        sets = [LinearQuery.of_vectors(self.source.domain, {column.level: mask}) for mask in masks]
+        return TruthSet(sets[0], sets[-1])
+
+    def queries(self, node: exp.Expr) -> tuple[LinearQuery, ...]:
+        """Return the queries of an aggregate: one, or a sum and a count for AVG."""
+        rows = self.rows
+        if isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.Sum | exp.Avg):
+            rows = rows & self.select(node.expression.this)
+            node = node.this
+        match node:
+            case exp.Count(this=exp.Star()):
+                return (rows,)
+            case exp.Count():
+                return (self._not_null(node).where(rows),)
+            case exp.Sum() | exp.Avg():
+                return tuple(query.where(rows) for query in self._numbers(node))
+        hint = "Use COUNT, SUM or AVG, each with at most one FILTER."
+        raise self.source.error(node, "Unsupported aggregate.", hint)
+
+    def _argument(self, node: exp.Expr) -> exp.Expr:
+        if node.this is None or isinstance(node.this, exp.Star):
+            hint = "Write COUNT(*), or name a column."
+            raise self.source.error(node, "The aggregate has no argument.", hint)
+        argument: exp.Expr = node.this.unnest()
+        return argument
+
+    def _not_null(self, node: exp.Count) -> LinearQuery:
+        """Return the rows on which the argument of COUNT is not NULL."""
+        argument = self._argument(node)
+        match argument:
+            case exp.Column():
+                column = self.source.column(argument)
+                return self.cells(Not(self.on_column(column, *is_null(column))))
+            case exp.Case():
+                return _first_match(self._branches(argument), _is_known)
+        constant = read_constant(argument, self.source)
+        domain = self.source.domain
+        return LinearQuery.zero(domain) if constant is None else LinearQuery.all(domain)
+
+    def _numbers(self, node: exp.Sum | exp.Avg) -> Iterator[LinearQuery]:
+        """Yield the number that each row adds to the sum and, for AVG, the rows that have a number."""
+        argument = self._argument(node)
+        match argument:
+            case exp.Column():
+                yield from self._column_numbers(argument)[: 1 + isinstance(node, exp.Avg)]
+                return
+            case exp.Case():
+                branches = self._branches(argument)
+            case _:
+                branches = [(self._number(argument), LinearQuery.all(self.source.domain))]
+        known = list({number for number, _ in branches if number is not None})
+        unit, whole = on_grid(known)
+        weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
+        yield _first_match(branches, lambda number: weights.get(number, 0)) * unit
+        if isinstance(node, exp.Avg):
+            yield _first_match(branches, _is_known)
+
+    def _column_numbers(self, node: exp.Column) -> tuple[LinearQuery, LinearQuery]:
+        column, domain = self.source.column(node), self.source.domain
+        attribute = column.attribute
+        found = None if column.bins else _sum_weights(attribute)
+        if found is None:
+            hint = "SUM and AVG require a numeric or boolean column."
+            raise self.source.error(node, f'Column "{column.name}" is not numeric.', hint)
+        if isinstance(attribute, Binned):
+            self.midpoint_columns[column.name] = None
+        unit, weights = found
+        declared = attribute.mask(slice(0, len(attribute.values)))
+        total = LinearQuery.of_vectors(domain, {column.level: weights}) * unit
+        return total, LinearQuery.of_vectors(domain, {column.level: declared})
+
+    def _branches(self, node: exp.Case) -> Branches:
+        default = node.args.get("default")
+        return [
+            *((self._number(each.args["true"]), self.select(each.this)) for each in node.args["ifs"]),
+            (self._number(default) if default else None, LinearQuery.all(self.source.domain)),
+        ]
+
+    def _number(self, node: exp.Expr) -> Fraction | None:
+        if isinstance(node.unnest(), exp.Column):
+            hint = "To sum a column over some rows, write SUM(income) FILTER (WHERE ...)."
+            raise self.source.error(node, "A branch of CASE must be a number, not a column.", hint)
+        constant = read_constant(node, self.source)
+        if constant is None or isinstance(constant, Fraction):
+            return constant
+        message = f"SUM and AVG require numbers, but {constant_text(constant)} is {type_name(constant)}."
+        raise self.source.error(node, message, "Write a number.")
+
+
+def _first_match(branches: Branches, weight: Callable[[Fraction | None], int]) -> LinearQuery:
+    """Return the query that gives each row the weight of the first branch whose condition it fits.
+
+    Two neighbouring parts of a CASE combine like two branches: the second applies to the rows that the
+    first leaves. So the parts combine in a balanced tree, and not branch by branch.
+    """
+
+    def then(first: _Weighted, second: _Weighted) -> _Weighted:
+        (total, matched), (other, more) = first, second
+        return total + other.where(~matched), matched | more
+
+    return balanced(then, [(rows * weight(number), rows) for number, rows in branches])[0]
+
+
+def _is_known(number: Fraction | None) -> int:
+    return int(number is not None)
 
 
 def on_grid(numbers: Sequence[Fraction]) -> tuple[Fraction, list[int]]:
-    """Numbers as whole multiples, of at most MAX_WEIGHT, of one factor; rounded where they must be.
+    """Write numbers as integer multiples, of at most MAX_WEIGHT, of one factor; round if necessary.
 
     >>> on_grid([Fraction(5), Fraction(5, 2)])
     (Fraction(5, 2), [2, 1])
@@ -81,99 +186,15 @@ def on_grid(numbers: Sequence[Fraction]) -> tuple[Fraction, list[int]]:
 
 
 @lru_cache(maxsize=256)
-def _weights(attribute: Attribute) -> tuple[Fraction, Weights] | None:
-    """What each cell of an attribute adds to a SUM; the `other` and NULL cells add nothing."""
-    if attribute.measures is None:
+def _sum_weights(attribute: Attribute) -> tuple[Fraction, Weights] | None:
+    """Return what each cell adds to a SUM, as a unit and integers; `other` and NULL add nothing."""
+    numbers = attribute.values if isinstance(attribute, Integer) else attribute.measures
+    if numbers is None:
         return None
-    unit, whole = on_grid(attribute.measures)
-    return unit, np.array([*whole, *(0 for _ in attribute.special)], dtype=np.int64)
-
-
-def _argument(node: exp.Expr, scope: Scope) -> exp.Expr:
-    if node.this is None or isinstance(node.this, exp.Star):
-        raise SqlError(
-            "The aggregate has nothing to add up.",
-            hint="Write COUNT(*), or name a column.",
-            where=scope.source.at_node(node),
-        )
-    argument: exp.Expr = node.this.unnest()
-    return argument
-
-
-def _present(node: exp.Count, scope: Scope) -> LinearQuery:
-    """The rows on which the argument of COUNT is not NULL."""
-    argument = _argument(node, scope)
-    match argument:
-        case exp.Column():
-            return predicate(Not(comparison.null(scope.column(argument))), scope.domain)
-        case exp.Case():
-            return _sum(
-                scope, [rows for number, rows in _branches(argument, scope) if number is not None]
-            )
-    constant = read_constant(argument, scope.source)
-    return LinearQuery.zero(scope.domain) if constant is None else LinearQuery.all(scope.domain)
-
-
-def _numbers(node: exp.Sum | exp.Avg, scope: Scope) -> tuple[LinearQuery, LinearQuery]:
-    """What each row adds to a SUM, and the rows that have a number at all."""
-    argument = _argument(node, scope)
-    match argument:
-        case exp.Column():
-            return _column_numbers(argument, scope)
-        case exp.Case():
-            branches = list(_branches(argument, scope))
-        case _:
-            branches = [(_number(argument, scope), LinearQuery.all(scope.domain))]
-    known = [(number, rows) for number, rows in branches if number is not None]
-    unit, whole = on_grid([number for number, _ in known])
-    total = _sum(scope, [rows * weight for weight, (_, rows) in zip(whole, known, strict=True)])
-    return total * unit, _sum(scope, [rows for _, rows in known])
-
-
-def _column_numbers(node: exp.Column, scope: Scope) -> tuple[LinearQuery, LinearQuery]:
-    column = scope.column(node)
-    attribute = column.attribute
-    found = None if column.bins else _weights(attribute)
-    if found is None:
-        raise SqlError(
-            f"{column.name} has no numbers to add up.",
-            hint="SUM and AVG take columns of numbers, or of true and false; COUNT takes any.",
-            where=scope.source.at_node(node),
-        )
-    unit, weights = found
-    declared = attribute.mask(slice(0, len(attribute.values)))
-    total = LinearQuery.product(scope.domain, {attribute.name: weights}) * unit
-    return total, LinearQuery.product(scope.domain, {attribute.name: declared})
-
-
-def _branches(node: exp.Case, scope: Scope) -> Iterator[tuple[Fraction | None, LinearQuery]]:
-    """The number of each branch of a CASE, None for NULL, and the rows that reach it."""
-    left = LinearQuery.all(scope.domain)
-    for branch in node.args["ifs"]:
-        condition = ConditionReader(scope).read(branch.this)
-        rows = left & predicate(condition, scope.domain)
-        yield _number(branch.args["true"], scope), rows
-        left = left - rows
-    default = node.args.get("default")
-    yield _number(default, scope) if default else None, left
-
-
-def _number(node: exp.Expr, scope: Scope) -> Fraction | None:
-    if isinstance(node.unnest(), exp.Column):
-        raise SqlError(
-            "The branches of a CASE are numbers here, not columns.",
-            hint="Write SUM(income) FILTER (WHERE ...) to add up a column on some rows.",
-            where=scope.source.at_node(node),
-        )
-    constant = read_constant(node, scope.source)
-    if constant is None or isinstance(constant, Fraction):
-        return constant
-    raise SqlError(
-        f"There should be a number here, and {constant_text(constant)} is {kind(constant)}.",
-        hint="SUM and AVG add up numbers.",
-        where=scope.source.at_node(node),
-    )
-
-
-def _sum(scope: Scope, queries: Sequence[LinearQuery]) -> LinearQuery:
-    return sum(queries, start=LinearQuery.zero(scope.domain))
+    special = np.zeros(len(attribute.special), dtype=np.int64)
+    if isinstance(numbers, range) and max(abs(numbers[0]), abs(numbers[-1])) <= MAX_WEIGHT:
+        # Consecutive integers fit as they are; as fractions, a million of them would take seconds.
+        divisor = int(np.gcd.reduce(np.array(numbers[:2]))) or 1
+        return Fraction(divisor), np.append(np.arange(numbers[0], numbers[-1] + 1) // divisor, special)
+    unit, whole = on_grid([Fraction(number) for number in numbers])
+    return unit, np.append(np.array(whole, dtype=np.int64), special)

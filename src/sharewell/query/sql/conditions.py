@@ -1,22 +1,40 @@
-"""WHERE and HAVING: from the parser's tree to a condition."""
+"""WHERE and HAVING: from the parse tree to a predicate.
+
+A comparison is unknown on NULL. On the `other` cell of numbers and dates, whose rows may have any
+value, order comparisons are unknown, and so is equality with an undeclared value. The `other` cell of a
+category is one more category.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ParamSpec, TypeVar
 
+import numpy as np
 from sqlglot import exp
 
-from sharewell.errors import SqlError
-from sharewell.query.condition import All, AnyOf, Condition, Fixed, Is, Marks, Not
-from sharewell.query.sql import comparison
-from sharewell.query.sql.constants import Constant, constant_text, kind, read_constant
-from sharewell.query.sql.like import like_matcher
-from sharewell.query.sql.names import Column, Scope
-from sharewell.query.statement import OPERATORS, Compare, Mean, Missing, Total
+from sharewell.errors import CutsThroughBin, SqlError, Suggestion, UnknownName
+from sharewell.query.attribute import Boolean, BoundInsideCell, Date, Mask, Ordered
+from sharewell.query.domain import Column
+from sharewell.query.predicate import And, IsTruth, Not, Or, Predicate, TruthValue
+from sharewell.query.sql.constants import (
+    DATE_HINT,
+    Constant,
+    constant_text,
+    like_matcher,
+    parse_date,
+    parse_number,
+    read_constant,
+    type_name,
+)
+from sharewell.query.sql.text import Source, did_you_mean, listing
+from sharewell.query.statement import OPERATORS, Aggregate, Average, Comparison, IsNull
 
-Operand = Column | Total | Mean | Constant
+Operand = Column | Aggregate | Average | Constant
 
 _SYMBOLS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -29,28 +47,39 @@ _SYMBOLS: dict[type[exp.Expr], str] = {
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *_SYMBOLS}
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+
+#: Where a condition on a column is true, and where it is unknown: masks over the column's labels.
+Truth = tuple[Mask, Mask]
 
 
-class ConditionReader:
-    """Reads the conditions of WHERE, FILTER and CASE, which are about the cells of columns."""
+@dataclass
+class Conditions(ABC):
+    """Compiles conditions; a subclass says what their operands are and what a column's labels select."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.source = scope.source
+    source: Source
 
-    def read(self, node: exp.Expr) -> Condition:
-        """The condition that a part of the tree states."""
+    @abstractmethod
+    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
+        """Return the predicate for masks over a column's labels."""
+
+    def operand(self, node: exp.Expr) -> Operand:
+        """Read an operand of a comparison: a column or a constant."""
+        node = node.unnest()
+        if isinstance(node, exp.Column):
+            return self.source.column(node)
+        return read_constant(node, self.source)
+
+    def compile(self, node: exp.Expr) -> Predicate:
+        """Compile a condition."""
         match node:
             case exp.Paren():
-                return self.read(node.this)
+                return self.compile(node.this)
             case exp.And():
-                return All(tuple(map(self.read, _chain(node))))
+                return And(tuple(map(self.compile, _chain(node))))
             case exp.Or():
-                return AnyOf(tuple(map(self.read, _chain(node))))
+                return Or(tuple(map(self.compile, _chain(node))))
             case exp.Not():
-                return Not(self.read(node.this))
+                return Not(self.compile(node.this))
             case exp.Is():
                 return self._is(node)
             case exp.In():
@@ -58,168 +87,247 @@ class ConditionReader:
             case exp.Between():
                 value = self.operand(node.this)
                 low, high = self.operand(node.args["low"]), self.operand(node.args["high"])
-                return All(
+                return And(
                     (self._compare(node, ">=", value, low), self._compare(node, "<=", value, high))
                 )
             case exp.Like():
                 return self._like(node, "")
             case exp.Escape(this=exp.Like()):
-                return self._escaped(node)
+                escape = read_constant(node.expression, self.source)
+                if not isinstance(escape, str):
+                    message = "ESCAPE requires a character in single quotes."
+                    raise self.source.error(node, message, "Example: ESCAPE '!'.")
+                return self._like(node.this, escape)
             case _ if type(node) in _SYMBOLS:
                 left, right = self.operand(node.this), self.operand(node.expression)
                 return self._compare(node, _SYMBOLS[type(node)], left, right)
         return self._bare(node)
 
-    def operand(self, node: exp.Expr) -> Operand:
-        """What a comparison compares: a column or a constant."""
-        node = node.unnest()
-        return (
-            self.scope.column(node) if isinstance(node, exp.Column) else read_constant(node, self.source)
-        )
-
-    def on_column(self, column: Column, marks: Marks) -> Condition:
-        """What is made of a leaf on one column's cells."""
-        return marks
-
-    def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Condition:
+    def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
         if isinstance(left, Column):
             return self._compare_column(node, symbol, left, right)
         if isinstance(right, Column):
             return self._compare_column(node, _MIRRORED[symbol], right, left)
         if left is None or right is None:
-            return Fixed(None)
-        if isinstance(left, Total | Mean) or isinstance(right, Total | Mean):
+            return TruthValue(None)
+        if isinstance(left, Aggregate | Average) or isinstance(right, Aggregate | Average):
             for side in (left, right):
-                self._check_number(node, side)
-            return Compare(symbol, left, right)
+                if not isinstance(side, Aggregate | Average | Fraction):
+                    message = f"Cannot compare an aggregate with {_described(side)}."
+                    raise self.source.error(node, message, "Compare it with a number.")
+            return Comparison(symbol, left, right)
         if type(left) is not type(right):
-            raise SqlError(
-                f"{constant_text(left)} is {kind(left)}, and {constant_text(right)} is {kind(right)}.",
-                hint="Compare like with like.",
-                where=self.source.at_node(node),
-            )
-        return Fixed(OPERATORS[symbol](left, right))
+            message = f"Cannot compare {_described(left)} with {_described(right)}."
+            raise self.source.error(node, message, "Compare values of the same type.")
+        return TruthValue(OPERATORS[symbol](left, right))
 
-    def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Operand) -> Condition:
-        if isinstance(other, Column | Total | Mean):
-            raise SqlError(
-                "A column is compared with constants only.",
-                hint="Compare each column with a constant of its own.",
-                where=self.source.at_node(node),
-            )
+    def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Operand) -> Predicate:
+        if isinstance(other, Column | Aggregate | Average):
+            message = "A column can only be compared with a constant."
+            raise self.source.error(node, message, "Compare each column with a constant.")
         if other is None:
-            return Fixed(None)
+            return TruthValue(None)
         if symbol not in ("=", "<>"):
-            marks = self._placed(node, comparison.ordered, column, symbol, other)
-            return self.on_column(column, marks)
-        at = self._placed(node, comparison.position, column, other, symbol)
-        equal = self.on_column(column, comparison.one_of(column, [at]))
+            return self.on_column(column, *self._ordered(node, column, symbol, other))
+        position = self._position(node, column, other, symbol)
+        equal = self.on_column(column, *_one_of(column, [position]))
         return equal if symbol == "=" else Not(equal)
 
-    def _check_number(self, node: exp.Expr, side: Total | Mean | Constant) -> None:
-        if not isinstance(side, Total | Mean | Fraction):
-            raise SqlError(
-                f"An aggregate is a number, and {constant_text(side)} is {kind(side)}.",
-                hint="Compare it with a number.",
-                where=self.source.at_node(node),
-            )
+    def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> Truth:
+        """Return where a column is <, <=, > or >= a constant."""
+        attribute = column.attribute
+        if column.is_text or not isinstance(attribute, Ordered):
+            message = f'Column "{column.name}" has no order, so {symbol} is not supported.'
+            like = ", LIKE" if column.is_text else ""
+            raise self.source.error(node, message, f"Use =, <>, IN{like} or IS NULL.")
+        try:
+            point = self._point(node, column, constant)
+            below = attribute.below(point, inclusive=symbol in ("<=", ">"))
+        except BoundInsideCell as cell:
+            raise self._splits_bin(node, column, symbol, constant, cell) from None
+        declared = attribute.mask(slice(0, len(attribute.values)))
+        return below if symbol in ("<", "<=") else declared & ~below, ~declared
 
-    def _in(self, node: exp.In) -> Condition:
+    def _position(
+        self, node: exp.Expr, column: Column, constant: Constant, symbol: str = "="
+    ) -> int | None:
+        """Return the index of the label that a constant names; None for an undeclared value."""
+        if isinstance(constant, str) and constant in column.positions:
+            return column.positions[constant]
+        attribute = column.attribute
+        if column.is_text and isinstance(constant, str):
+            raise self._unknown_value(node, column, constant)
+        if not column.is_text and isinstance(attribute, Ordered):
+            # The declared cell that holds this value and no other.
+            point, edges = self._point(node, column, constant), attribute.edges
+            cell = bisect_right(edges, point) - 1
+            if not 0 <= cell < len(edges) - 1 or (attribute.discrete and isinstance(point, Fraction)):
+                return None
+            if attribute.discrete and edges[cell] == point == edges[cell + 1] - 1:
+                return cell
+            raise self._splits_bin(node, column, symbol, constant, attribute.splits(cell))
+        if not column.is_text and isinstance(constant, bool):
+            return int(constant)
+        raise self._type_mismatch(node, column, constant)
+
+    def _point(self, node: exp.Expr, column: Column, constant: Constant) -> int | Fraction:
+        """Convert a constant to a number on an ordered attribute's axis; an int if it is whole."""
+        if isinstance(column.attribute, Date):
+            date = parse_date(constant) if isinstance(constant, str) else constant
+            if isinstance(date, dt.date):
+                return date.toordinal()
+        elif isinstance(constant, Fraction):
+            return constant.numerator if constant.denominator == 1 else constant
+        raise self._type_mismatch(node, column, constant)
+
+    def _in(self, node: exp.In) -> Predicate:
         operand, members = self.operand(node.this), node.expressions
         if not members:
-            raise SqlError(
-                "IN has an empty list.", hint="List at least one value.", where=self.source.at_node(node)
-            )
+            raise self.source.error(node, "IN requires at least one value.", "List a value.")
         constants = [read_constant(member, self.source) for member in members]
         if not isinstance(operand, Column):
-            return AnyOf(tuple(self._compare(node, "=", operand, constant) for constant in constants))
+            return Or(tuple(self._compare(node, "=", operand, constant) for constant in constants))
         positions = [
-            self._placed(member, comparison.position, operand, constant)
+            self._position(member, operand, constant)
             for member, constant in zip(members, constants, strict=True)
             if constant is not None
         ]
-        return self.on_column(operand, comparison.one_of(operand, positions, null=None in constants))
+        return self.on_column(operand, *_one_of(operand, positions, null=None in constants))
 
-    def _is(self, node: exp.Is) -> Condition:
+    def _is(self, node: exp.Is) -> Predicate:
         this, right = node.this.unnest(), node.expression
         if isinstance(right, exp.Boolean):
-            return Is(self.read(this), bool(right.this))
+            return IsTruth(self.compile(this), bool(right.this))
         if not isinstance(right, exp.Null):
-            raise SqlError(
-                "IS takes NULL, TRUE or FALSE.",
-                hint="Use = for values.",
-                where=self.source.at_node(node),
-            )
+            message = "IS requires NULL, TRUE or FALSE."
+            raise self.source.error(node, message, "Use = to compare with a value.")
         if type(this) in _LOGICAL:
-            return Is(self.read(this), None)
+            return IsTruth(self.compile(this), None)
         operand = self.operand(this)
         match operand:
             case Column():
-                return self.on_column(operand, comparison.null(operand))
-            case Total() | Mean():
-                return Missing(operand)
-        return Fixed(operand is None)
+                return self.on_column(operand, *is_null(operand))
+            case Aggregate() | Average():
+                return IsNull(operand)
+        return TruthValue(operand is None)
 
-    def _like(self, node: exp.Like, escape: str) -> Condition:
+    def _like(self, node: exp.Like, escape: str) -> Predicate:
         operand, pattern = self.operand(node.this), self.operand(node.expression)
         if operand is None or pattern is None:
-            return Fixed(None)
+            return TruthValue(None)
         if not isinstance(pattern, str) or not isinstance(operand, Column | str):
-            raise SqlError(
-                "LIKE compares a column of text with a pattern in single quotes.",
-                hint="Write, for example, state LIKE 'New%'.",
-                where=self.source.at_node(node),
-            )
-        if isinstance(operand, Column):
-            marks = self._placed(node, comparison.like, operand, pattern, escape)
-            found = self.on_column(operand, marks)
+            message = "LIKE requires a text column and a pattern in single quotes."
+            raise self.source.error(node, message, "Example: state LIKE 'New%'.")
+        if isinstance(operand, str):
+            matches = like_matcher(node, self.source, pattern, escape, len(operand))
+            found: Predicate = TruthValue(matches(operand))
+        elif operand.is_text:
+            labels = [label for label in operand.labels if isinstance(label, str)]
+            matches = like_matcher(node, self.source, pattern, escape, max(map(len, labels)))
+            positions = [operand.positions[label] for label in labels if matches(label)]
+            found = self.on_column(operand, *_one_of(operand, positions))
         else:
-            found = Fixed(self._placed(node, like_matcher, pattern, escape, len(operand))(operand))
+            message = f'LIKE requires text, but column "{operand.name}" is not text.'
+            raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
         return Not(found) if node.args.get("negate") else found
 
-    def _escaped(self, node: exp.Escape) -> Condition:
-        escape = read_constant(node.expression, self.source)
-        if not isinstance(escape, str):
-            raise SqlError(
-                "ESCAPE takes one character in single quotes.",
-                hint="Write, for example, ESCAPE '!'.",
-                where=self.source.at_node(node),
-            )
-        return self._like(node.this, escape)
-
-    def _bare(self, node: exp.Expr) -> Condition:
-        """A column or a constant that stands as a condition."""
+    def _bare(self, node: exp.Expr) -> Predicate:
+        """Compile a column or a constant that is a condition by itself."""
         operand = self.operand(node)
         match operand:
+            case Column(attribute=Boolean() as attribute):
+                return self.on_column(operand, attribute.mask([1]), ~attribute.mask([0, 1]))
             case Column():
-                return self.on_column(operand, self._placed(node, comparison.holds, operand))
+                message = f'Column "{operand.name}" is not boolean.'
+                raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
             case bool() | None:
-                return Fixed(operand)
-        raise SqlError(
-            "There should be a condition here.",
-            hint="Compare a column with a value, as in age >= 20.",
-            where=self.source.at_node(node),
-        )
+                return TruthValue(operand)
+        raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
 
-    def _placed(
+    def _splits_bin(
         self,
         node: exp.Expr,
-        function: Callable[Arguments, Result],
-        *args: Arguments.args,
-        **kwargs: Arguments.kwargs,
-    ) -> Result:
-        """Call a function whose errors do not know their place, which is this node."""
-        try:
-            return function(*args, **kwargs)
-        except SqlError as error:
-            error.where = error.where or self.source.at_node(node)
-            raise
+        column: Column,
+        symbol: str,
+        constant: Constant,
+        cell: BoundInsideCell,
+    ) -> CutsThroughBin:
+        name, is_date = column.name, isinstance(column.attribute, Date)
+        lower, upper = (f"DATE '{edge}'" if is_date else edge for edge in (cell.lower, cell.upper))
+        instead = {
+            "=": f"{name} >= {lower} AND {name} < {upper}",
+            "<>": f"{name} < {lower} OR {name} >= {upper}",
+            "<": f"{name} < {lower} or {name} < {upper}",
+            ">": f"{name} >= {lower} or {name} >= {upper}",
+        }
+        condition = f"{name} {symbol} {constant_text(constant)}"
+        message = f"{condition} splits the bin from {cell.lower} to {cell.upper}."
+        hint = f"Write {instead.get(symbol) or instead[symbol[0]]}."
+        return self.source.error(node, message, hint, CutsThroughBin)
+
+    def _unknown_value(self, node: exp.Expr, column: Column, value: str) -> UnknownName:
+        labels = [label for label in column.labels if isinstance(label, str)]
+        hint, to = did_you_mean(value, labels, constant_text)
+        return self.source.error(
+            node,
+            f'Unknown value {constant_text(value)} of column "{column.name}".',
+            hint or f"The values are {listing([constant_text(label) for label in labels])}.",
+            UnknownName,
+            Suggestion(change=constant_text(value), to=constant_text(to)) if to else None,
+        )
+
+    def _type_mismatch(self, node: exp.Expr, column: Column, constant: Constant) -> SqlError:
+        if column.is_text:
+            type_, hint = "text", f"Write a string: {_example(column)}."
+        elif isinstance(column.attribute, Boolean):
+            type_, hint = "boolean", f"Write {column.name} = TRUE or {column.name} = FALSE."
+        elif isinstance(column.attribute, Date):
+            type_, hint = "a date", DATE_HINT
+        else:
+            type_, hint = "a number", "Compare it with a number."
+            if isinstance(constant, str) and parse_number(constant) is not None:
+                hint = f"Write {constant} without quotes."
+            elif isinstance(column.labels[0], str):
+                hint = f"Compare it with a number, or with a range: {_example(column)}."
+        value = f"{constant_text(constant)} is {type_name(constant)}"
+        return self.source.error(node, f'Column "{column.name}" is {type_}, but {value}.', hint)
+
+
+def is_null(column: Column) -> Truth:
+    """Return where a column is NULL."""
+    true = np.zeros(len(column.labels), dtype=bool)
+    if column.null is not None:
+        true[column.null] = True
+    return true, np.zeros_like(true)
+
+
+def _one_of(column: Column, positions: Iterable[int | None], *, null: bool = False) -> Truth:
+    """Return where a column has one of the labels at these indices; `null` if NULL is listed too."""
+    distinct = set(positions)
+    true = np.zeros(len(column.labels), dtype=bool)
+    true[[at for at in distinct if at is not None]] = True
+    unknown = ~true if null else np.zeros_like(true)
+    if column.null is not None:
+        unknown[column.null] = True
+    if None in distinct and column.other is not None:
+        unknown[column.other] = not true[column.other]
+    return true, unknown
 
 
 def _chain(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of a AND b AND c..., without recursion: the chain may be thousands long."""
+    """Return the parts of a AND b AND c... without recursion: a chain may have thousands."""
     kind, parts = type(node), []
     while type(node) is kind:
         parts.append(node.expression)
         node = node.this
     return [node, *reversed(parts)]
+
+
+def _example(column: Column) -> str:
+    """Return a comparison with the column's first label."""
+    label = column.labels[0]
+    return f"{column.name} = {constant_text(label) if isinstance(label, str | bool) else label}"
+
+
+def _described(constant: Constant) -> str:
+    return f"{constant_text(constant)} ({type_name(constant)})"

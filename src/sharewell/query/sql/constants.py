@@ -1,4 +1,4 @@
-"""Constants: numbers, texts, days, truth values and NULL, and exact arithmetic on them."""
+"""Constants: numbers, text, dates, booleans and NULL, exact arithmetic, and LIKE patterns."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sharewell.errors import SqlError
-from sharewell.query.ordered import decimal_text
-from sharewell.query.sql.text import SqlText, shortened
+from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.query.attribute import decimal_text
+from sharewell.query.sql.text import Source, shortened
 
 #: NULL is None.
 Constant = Fraction | str | dt.date | bool | None
 
-#: Numbers stay below this in numerator and denominator: no text makes the arithmetic slow.
+#: The bound on numerators and denominators, which keeps the arithmetic fast.
 LIMIT = 10**100
+#: The maximum of text length times pattern length in LIKE: the worst-case number of steps.
+MAX_LIKE_STEPS = 10**7
+DATE_HINT = "Write a date as DATE '2024-12-31'."
+
 _NUMBER = re.compile(r"(?=\.?\d)\d{0,100}(\.\d{0,100})?([eE][+-]?\d{1,2})?", re.ASCII)
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 _ARITHMETIC: dict[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] = {
     exp.Add: operator.add,
@@ -30,13 +34,17 @@ _ARITHMETIC: dict[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] = {
 }
 
 
-def read_constant(node: exp.Expr, source: SqlText) -> Constant:
-    """The value of a constant expression; anything else is refused."""
+def read_constant(node: exp.Expr, source: Source) -> Constant:
+    """Evaluate a constant expression; refuse anything else."""
     match node:
         case exp.Literal(is_string=True):
             return str(node.this)
         case exp.Literal():
-            return _number(node, source)
+            number = parse_number(node.name)
+            if number is None:
+                hint = "Write it as 12.5 or 1e6, with fewer than 100 digits."
+                raise source.error(node, f'Invalid number "{shortened(node.name)}".', hint)
+            return _bounded(node, source, number)
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
@@ -46,15 +54,18 @@ def read_constant(node: exp.Expr, source: SqlText) -> Constant:
         case exp.Cast():
             return _cast(node, source)
         case exp.Neg():
-            return _bounded(node, source, -_term(node.this, source))
+            return _bounded(node, source, -_operand(node.this, source))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            return _arithmetic(node, source)
+            left, right = _operand(node.left, source), _operand(node.right, source)
+            if isinstance(node, exp.Div) and right == 0:
+                raise source.error(node, "Division by zero.", "Use another divisor.")
+            return _bounded(node, source, _ARITHMETIC[type(node)](left, right))
     raise _not_constant(node, source)
 
 
-def as_day(text: str) -> dt.date | None:
-    """The day that a text such as 2024-12-31 names."""
-    if not _DAY.fullmatch(text):
+def parse_date(text: str) -> dt.date | None:
+    """Parse a date such as 2024-12-31."""
+    if not _DATE.fullmatch(text):
         return None
     try:
         return dt.date.fromisoformat(text)
@@ -62,13 +73,13 @@ def as_day(text: str) -> dt.date | None:
         return None
 
 
-def as_number(text: str) -> Fraction | None:
-    """The number that a plain decimal text names, exactly."""
+def parse_number(text: str) -> Fraction | None:
+    """Parse a plain decimal number, exactly."""
     return Fraction(text) if _NUMBER.fullmatch(text) else None
 
 
 def constant_text(constant: Constant) -> str:
-    """A constant as one would write it in SQL."""
+    """Format a constant as an SQL literal."""
     match constant:
         case None:
             return "NULL"
@@ -81,91 +92,89 @@ def constant_text(constant: Constant) -> str:
     return decimal_text(constant)
 
 
-def kind(constant: Constant) -> str:
-    """What a constant is, in words."""
+def type_name(constant: Constant) -> str:
+    """Return the type of a constant, in words."""
     match constant:
         case None:
             return "NULL"
         case bool():
-            return "a truth value"
+            return "a boolean"
         case str():
             return "text"
         case dt.date():
-            return "a day"
+            return "a date"
     return "a number"
 
 
-def _number(node: exp.Literal, source: SqlText) -> Fraction:
-    number = as_number(node.name)
-    if number is None:
-        raise SqlError(
-            f"{shortened(node.name)} is not a number as they are read here.",
-            hint="Write it as 12.5 or 1e6, with fewer than 100 digits.",
-            where=source.at_node(node),
-        )
-    return _bounded(node, source, number)
-
-
-def _bounded(node: exp.Expr, source: SqlText, number: Fraction) -> Fraction:
+def _bounded(node: exp.Expr, source: Source, number: Fraction) -> Fraction:
     if abs(number.numerator) >= LIMIT or number.denominator >= LIMIT:
-        raise SqlError(
-            "The number has more digits than are computed with.",
-            hint="Round it to fewer digits.",
-            where=source.at_node(node),
-        )
+        raise source.error(node, "The number has too many digits.", "Round it.")
     return number
 
 
-def _cast(node: exp.Cast, source: SqlText) -> dt.date:
+def _cast(node: exp.Cast, source: Source) -> dt.date:
     if not node.to.is_type("date") or not node.this.is_string:
-        raise SqlError(
-            "Only a text is cast, and only to a day.",
-            hint="Write days as DATE '2024-12-31', and numbers and texts as they are.",
-            where=source.at_node(node),
-        )
-    day = as_day(node.this.name)
-    if day is None:
-        raise SqlError(
-            f"{constant_text(node.this.name)} is not a day.",
-            hint="Write days as DATE '2024-12-31'.",
-            where=source.at_node(node),
-        )
-    return day
+        raise source.error(node, "Only strings can be cast, and only to DATE.", DATE_HINT)
+    date = parse_date(node.this.name)
+    if date is None:
+        raise source.error(node, f"Invalid date {constant_text(node.this.name)}.", DATE_HINT)
+    return date
 
 
-def _arithmetic(node: exp.Binary, source: SqlText) -> Fraction:
-    left, right = _term(node.left, source), _term(node.right, source)
-    if isinstance(node, exp.Div) and right == 0:
-        raise SqlError(
-            "The constant divides by zero.", hint="Write the number.", where=source.at_node(node)
-        )
-    return _bounded(node, source, _ARITHMETIC[type(node)](left, right))
-
-
-def _term(node: exp.Expr, source: SqlText) -> Fraction:
+def _operand(node: exp.Expr, source: Source) -> Fraction:
     constant = read_constant(node, source)
     if isinstance(constant, Fraction):
         return constant
-    raise SqlError(
-        f"Only numbers are computed with, and {constant_text(constant)} is {kind(constant)}.",
-        hint="Write the value itself.",
-        where=source.at_node(node),
-    )
+    message = f"Arithmetic requires numbers, but {constant_text(constant)} is {type_name(constant)}."
+    raise source.error(node, message, "Write the value itself.")
 
 
-def _not_constant(node: exp.Expr, source: SqlText) -> SqlError:
+def _not_constant(node: exp.Expr, source: Source) -> SqlError:
     if isinstance(node, exp.Column):
-        message = "Columns are not computed with."
-        hint = "Use the column by itself: age > 20 instead of age - 10 > 10."
+        message = "Arithmetic on columns is not supported."
+        hint = "Rewrite the condition: age > 20 instead of age - 10 > 10."
     elif isinstance(node, exp.Count | exp.Sum | exp.Avg | exp.Filter):
-        message = "An aggregate cannot stand here."
-        hint = "Put it into the SELECT list, HAVING or ORDER BY, by itself."
+        message = "An aggregate is not allowed here."
+        hint = "Use it in the SELECT list, HAVING or ORDER BY, without arithmetic."
     elif isinstance(node, exp.Case):
-        message = "CASE is answered inside SUM, AVG and COUNT only."
+        message = "CASE is only supported inside COUNT, SUM and AVG."
         hint = "Write the condition with AND and OR."
     else:
-        message = "There should be a constant here."
-        hint = (
-            "Write a number, a text in single quotes, a day as DATE '2024-12-31', TRUE, FALSE or NULL."
-        )
-    return SqlError(message, hint=hint, where=source.at_node(node))
+        message = "Expected a constant."
+        hint = "Write a number, 'text', DATE '2024-12-31', TRUE, FALSE or NULL."
+    return source.error(node, message, hint)
+
+
+def like_matcher(
+    node: exp.Expr, source: Source, pattern: str, escape: str, longest: int
+) -> Callable[[str], bool]:
+    """Return a test for text of at most `longest` characters; % matches any text, _ any character."""
+    if longest * len(pattern) > MAX_LIKE_STEPS:
+        message = "The LIKE pattern and the text it is compared with are too long."
+        raise source.error(node, message, "Use a shorter pattern.", QueryTooComplex)
+    if len(escape) > 1:
+        raise source.error(node, "ESCAPE requires a single character.", "Example: ESCAPE '!'.")
+    # The pattern split at every %, each piece a list of regular expressions for one character each.
+    pieces: list[list[str]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            character = next(characters, "")
+            if not character:
+                message = "The LIKE pattern ends with its escape character."
+                raise source.error(node, message, "Write the escape character twice.")
+            pieces[-1].append(re.escape(character))
+        elif character == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append("." if character == "_" else re.escape(character))
+    first, *others = pieces
+    *middle, last = others or [[]]
+    if len(first) + sum(map(len, middle)) + len(last) > longest:
+        return lambda _text: False
+    # Between two %, the first occurrence is as good as any. Atomic groups commit to it, so the time does
+    # not grow with the number of ways to match.
+    inner = "".join(f"(?>.*?{''.join(piece)})" for piece in middle if piece)
+    rest = f"{inner}.*{''.join(last)}" if others else ""
+    expression = re.compile("".join(first) + rest, re.DOTALL)
+    return lambda text: expression.fullmatch(text) is not None

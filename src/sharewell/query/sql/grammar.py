@@ -1,8 +1,9 @@
-"""The trees that the words may form: a list of what is allowed, so that all else is refused.
+"""The grammar: an allowlist of words, and of the trees that they may form.
 
-The parser is forgiving. It reads `BETWEEN 1 2`, `ORDER BY n, , m` or a keyword as a name without
-complaint. So a tree must also account for every word: as many ANDs, commas and numbers as its nodes
-are written with, no more and no fewer.
+Words are checked before parsing, because tokens know their location, and because the parser then never
+has to guess at a word or warn about one. The parser is lenient: it accepts `BETWEEN 1 2`, `ORDER BY n, ,
+m` or a keyword as a name without an error. So the tree must also account for every token: exactly as
+many ANDs, commas and numbers as its nodes are written with.
 """
 
 from __future__ import annotations
@@ -10,141 +11,290 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import ParseError, Token, TokenType, exp
+from sqlglot.dialects import DuckDB
 
-from sharewell.errors import SqlError, SqlSyntaxError
-from sharewell.query.sql.text import MAX_DEPTH, SqlText, shortened, too_deep
-from sharewell.query.sql.vocabulary import FUNCTIONS, JOIN, NAMES, SUBQUERY, WORDS, unknown_word
+from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
+from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, shortened
 
+#: The maximum nesting of parentheses, CASE, NOT and signs. The parser is recursive: twice this depth
+#: still leaves enough of Python's stack to the caller.
+MAX_NESTING = 100
+#: The maximum depth of the tree; a chain of ANDs, or of ORs, counts as one level. Each level takes up to
+#: three nested calls: here, and for HAVING again once the answers are paid for.
+MAX_DEPTH = 2 * MAX_NESTING + 20
 
-class _Shape(NamedTuple):
-    """What a kind of node may have, and which words it is written with."""
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
 
-    arguments: frozenset[str]
-    words: tuple[TokenType, ...] = ()
+#: Tokens that may be names, and all allowed tokens.
+NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.DATE, TokenType.FIRST}
+WORDS = NAMES | {
+    *(TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE),
+    *(TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.DCOLON),
+    *(TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
+    *(TokenType.ORDER_BY, TokenType.ASC, TokenType.DESC, TokenType.LIMIT),
+    *(TokenType.ALIAS, TokenType.FILTER),
+    *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IS, TokenType.ISNULL, TokenType.NOTNULL),
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+    *(TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.ESCAPE),
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH),
+    *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.END),
+}
+FUNCTIONS = {"COUNT", "SUM", "AVG", "CAST"}
 
+#: A message and a hint.
+Refusal = tuple[str, str]
 
-def _shape(arguments: str, *words: TokenType) -> _Shape:
-    return _Shape(frozenset(arguments.split()), words)
+JOIN = ("Joins are not supported.", "Query one table.")
+SUBQUERY = ("Subqueries are not supported.", "Move their conditions into WHERE.")
+_CAST = ("Only casts to DATE are supported.", "Write the value itself, or a date as DATE '2024-12-31'.")
+_SET_OPERATION = (
+    "UNION, EXCEPT and INTERSECT are not supported.",
+    "Run each SELECT as a separate query.",
+)
+_WINDOW = ("Window functions are not supported.", "Use GROUP BY, and compute on the result.")
+_SAMPLE = ("Sampling is not supported.", "Remove the sampling clause.")
+_OFFSET = ("OFFSET and FETCH are not supported.", "Use ORDER BY and LIMIT.")
+_PARAMETER = ("Parameters are not supported.", "Write the value in the SQL text.")
+_TEXT_OPERATOR = ('Unsupported operator "{}".', "Use =, <>, IN or LIKE.")
+_ARITHMETIC = ('Unsupported operator "{}".', "Use +, -, * or / on constants.")
+_TIME = ("The current time and intervals are not supported.", "Write a date as DATE '2024-12-31'.")
+_GROUPING = (
+    "ROLLUP, CUBE and GROUPING SETS are not supported.",
+    "List the columns: GROUP BY age_group, sex.",
+)
 
-
-_SHAPES: dict[type[exp.Expr], _Shape] = {
-    exp.Select: _shape("expressions from_ where group having order limit", TokenType.SELECT),
-    exp.From: _shape("this", TokenType.FROM),
-    exp.Table: _shape("this alias"),
-    exp.TableAlias: _shape("this"),
-    exp.Column: _shape("this table"),
-    exp.Identifier: _shape("this quoted"),
-    exp.Alias: _shape("this alias"),
-    exp.Count: _shape("this big_int"),
-    exp.Sum: _shape("this"),
-    exp.Avg: _shape("this"),
-    exp.Star: _shape("", TokenType.STAR),
-    exp.Filter: _shape("this expression", TokenType.FILTER),
-    exp.Where: _shape("this", TokenType.WHERE),
-    exp.Case: _shape("ifs default", TokenType.CASE, TokenType.END),
-    exp.If: _shape("this true", TokenType.WHEN, TokenType.THEN),
-    exp.Group: _shape("expressions", TokenType.GROUP_BY),
-    exp.Having: _shape("this", TokenType.HAVING),
-    exp.Order: _shape("expressions", TokenType.ORDER_BY),
-    exp.Ordered: _shape("this desc nulls_first"),
-    exp.Limit: _shape("expression", TokenType.LIMIT),
-    exp.Paren: _shape("this"),
-    exp.And: _shape("this expression", TokenType.AND),
-    exp.Or: _shape("this expression", TokenType.OR),
-    exp.Not: _shape("this", TokenType.NOT),
-    exp.Is: _shape("this expression", TokenType.IS),
-    exp.In: _shape("this expressions", TokenType.IN),
-    exp.Between: _shape("this low high", TokenType.BETWEEN, TokenType.AND),
-    exp.Like: _shape("this expression negate", TokenType.LIKE),
-    exp.Escape: _shape("this expression", TokenType.ESCAPE),
-    exp.EQ: _shape("this expression", TokenType.EQ),
-    exp.NEQ: _shape("this expression", TokenType.NEQ),
-    exp.LT: _shape("this expression", TokenType.LT),
-    exp.LTE: _shape("this expression", TokenType.LTE),
-    exp.GT: _shape("this expression", TokenType.GT),
-    exp.GTE: _shape("this expression", TokenType.GTE),
-    exp.Neg: _shape("this", TokenType.DASH),
-    exp.Add: _shape("this expression", TokenType.PLUS),
-    exp.Sub: _shape("this expression", TokenType.DASH),
-    exp.Mul: _shape("this expression", TokenType.STAR),
-    exp.Div: _shape("this expression", TokenType.SLASH),
-    exp.Cast: _shape("this to"),
-    exp.DataType: _shape("this"),
-    exp.Literal: _shape("this is_string"),
-    exp.Boolean: _shape("this"),
-    exp.Null: _shape("", TokenType.NULL),
+#: Refusals of SQL keywords outside the vocabulary; `{}` stands for the token.
+_REFUSALS: dict[TokenType, Refusal] = {
+    token: refusal
+    for refusal, tokens in (
+        (_CAST, DuckDB.parser_class.TYPE_TOKENS - WORDS),
+        (JOIN, {TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.INNER, TokenType.OUTER}),
+        (JOIN, {TokenType.FULL, TokenType.CROSS, TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI}),
+        (JOIN, {TokenType.ASOF, TokenType.POSITIONAL, TokenType.LATERAL, TokenType.ON}),
+        (_SET_OPERATION, {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}),
+        (_WINDOW, {TokenType.OVER, TokenType.WINDOW, TokenType.QUALIFY, TokenType.PARTITION_BY}),
+        (_SAMPLE, {TokenType.TABLE_SAMPLE, TokenType.USING}),
+        (_OFFSET, {TokenType.OFFSET, TokenType.FETCH}),
+        (_PARAMETER, {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR}),
+        (_TEXT_OPERATOR, {TokenType.ILIKE, TokenType.GLOB, TokenType.SIMILAR_TO, TokenType.RLIKE}),
+        (_TEXT_OPERATOR, {TokenType.COLLATE, TokenType.DPIPE, TokenType.TILDE}),
+        (_ARITHMETIC, {TokenType.MOD, TokenType.DIV, TokenType.CARET, TokenType.DSTAR}),
+        (_ARITHMETIC, {TokenType.AMP, TokenType.PIPE, TokenType.HASH}),
+        (_TIME, {TokenType.INTERVAL, TokenType.CURRENT_DATE, TokenType.CURRENT_TIME}),
+        (_TIME, {TokenType.CURRENT_TIMESTAMP, TokenType.TIMESTAMP, TokenType.TIMESTAMPNTZ}),
+        (_TIME, {TokenType.TIME}),
+        (_GROUPING, {TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS}),
+        (
+            ("DISTINCT is not supported.", "Remove DISTINCT, or GROUP BY the column."),
+            {TokenType.DISTINCT},
+        ),
+        (("WITH is not supported.", "Move its conditions into WHERE."), {TokenType.WITH}),
+        (SUBQUERY, {TokenType.EXISTS}),
+    )
+    for token in tokens
 }
 
-#: Words that stand for several.
-_LONGHAND = {
+
+class _NodeRule(NamedTuple):
+    """The arguments that a kind of node may have, and the tokens it is written with."""
+
+    arguments: frozenset[str]
+    tokens: tuple[TokenType, ...] = ()
+
+
+def _rule(arguments: str, *tokens: TokenType) -> _NodeRule:
+    return _NodeRule(frozenset(arguments.split()), tokens)
+
+
+_RULES: dict[type[exp.Expr], _NodeRule] = {
+    exp.Select: _rule("expressions from_ where group having order limit", TokenType.SELECT),
+    exp.From: _rule("this", TokenType.FROM),
+    exp.Table: _rule("this alias"),
+    exp.TableAlias: _rule("this"),
+    exp.Column: _rule("this table"),
+    exp.Identifier: _rule("this quoted"),
+    exp.Alias: _rule("this alias"),
+    exp.Count: _rule("this big_int"),
+    exp.Sum: _rule("this"),
+    exp.Avg: _rule("this"),
+    exp.Star: _rule("", TokenType.STAR),
+    exp.Filter: _rule("this expression", TokenType.FILTER),
+    exp.Where: _rule("this", TokenType.WHERE),
+    exp.Case: _rule("ifs default", TokenType.CASE, TokenType.END),
+    exp.If: _rule("this true", TokenType.WHEN, TokenType.THEN),
+    exp.Group: _rule("expressions", TokenType.GROUP_BY),
+    exp.Having: _rule("this", TokenType.HAVING),
+    exp.Order: _rule("expressions", TokenType.ORDER_BY),
+    exp.Ordered: _rule("this desc nulls_first"),
+    exp.Limit: _rule("expression", TokenType.LIMIT),
+    exp.Paren: _rule("this"),
+    exp.And: _rule("this expression", TokenType.AND),
+    exp.Or: _rule("this expression", TokenType.OR),
+    exp.Not: _rule("this", TokenType.NOT),
+    exp.Is: _rule("this expression", TokenType.IS),
+    exp.In: _rule("this expressions", TokenType.IN),
+    exp.Between: _rule("this low high", TokenType.BETWEEN, TokenType.AND),
+    exp.Like: _rule("this expression negate", TokenType.LIKE),
+    exp.Escape: _rule("this expression", TokenType.ESCAPE),
+    exp.EQ: _rule("this expression", TokenType.EQ),
+    exp.NEQ: _rule("this expression", TokenType.NEQ),
+    exp.LT: _rule("this expression", TokenType.LT),
+    exp.LTE: _rule("this expression", TokenType.LTE),
+    exp.GT: _rule("this expression", TokenType.GT),
+    exp.GTE: _rule("this expression", TokenType.GTE),
+    exp.Neg: _rule("this", TokenType.DASH),
+    exp.Add: _rule("this expression", TokenType.PLUS),
+    exp.Sub: _rule("this expression", TokenType.DASH),
+    exp.Mul: _rule("this expression", TokenType.STAR),
+    exp.Div: _rule("this expression", TokenType.SLASH),
+    exp.Cast: _rule("this to"),
+    exp.DataType: _rule("this"),
+    exp.Literal: _rule("this is_string"),
+    exp.Boolean: _rule("this"),
+    exp.Null: _rule("", TokenType.NULL),
+}
+
+#: Tokens that abbreviate several.
+_EXPANSIONS = {
     TokenType.ISNULL: (TokenType.IS, TokenType.NULL),
     TokenType.NOTNULL: (TokenType.NOT, TokenType.IS, TokenType.NULL),
 }
-#: Words that are not counted: names are looked at one by one, and the others may be left out.
+#: Tokens that are not counted: names are checked one by one, and the others are optional.
 _UNCOUNTED = NAMES | {
     *(TokenType.ALIAS, TokenType.DOT, TokenType.DCOLON, TokenType.L_PAREN, TokenType.R_PAREN),
 }
-#: Words that no item of a list begins with.
+#: Tokens that cannot start an item of a list.
 _NO_ITEM = {
-    TokenType.COMMA,
-    TokenType.FROM,
-    TokenType.R_PAREN,
-    TokenType.HAVING,
-    TokenType.ORDER_BY,
+    *(TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, TokenType.HAVING, TokenType.ORDER_BY),
     TokenType.LIMIT,
 }
-#: Words that look like names to the parser: these are never names, and those need not be.
+#: Words that the parser may take for names: the first are never names, the second need not be.
 _NEVER_NAMES = {"GROUP", "ORDER", "BY"}
-_NO_NAMES = {*FUNCTIONS, "DATE", "NULLS", "FIRST", "LAST"}
+_OPTIONAL_NAMES = {*FUNCTIONS, "DATE", "NULLS", "FIRST", "LAST"}
 
 
-def check_tree(source: SqlText, tree: exp.Expr) -> exp.Select:
-    """Refuse a tree that is outside the grammar, or that some word is no part of."""
-    words: list[TokenType] = []
+def parse(source: Source) -> exp.Select:
+    """Parse a text into a SELECT that is inside the grammar and accounts for every token."""
+    _check_words(source)
+    try:
+        trees = DIALECT.parser().parse(list(source.tokens), source.text)
+    except ParseError as error:
+        raise _syntax_error(source, error.errors) from None
+    match trees:
+        case [exp.Expr() as tree]:
+            return _check_tree(source, tree)
+    raise _syntax_error(source, [])
+
+
+def _check_words(source: Source) -> None:
+    """Refuse anything but the words of one SELECT: in one pass, before the parser sees them.
+
+    The names of the table and its columns, and aliases after AS, are names even if they are keywords
+    elsewhere in SQL.
+    """
+    tokens, example = source.tokens, f"Example: SELECT COUNT(*) FROM {source.table}."  # noqa: S608
+    if not tokens:
+        raise SqlSyntaxError("The SQL text is empty.", hint=example)
+    first = tokens[0].token_type
+    if first not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
+        raise source.error(tokens[0], "Only SELECT is supported.", example)
+    if first is TokenType.L_PAREN:
+        raise source.error(tokens[0], *SUBQUERY)
+    # The tokenizer skips comments: only white space, and the final semicolon, may be between tokens.
+    ends = [0, *(token.end + 1 for token in tokens)]
+    starts = [*(token.start for token in tokens), len(source.text)]
+    for start, end in zip(ends, starts, strict=True):
+        if gap := source.text[start:end].lstrip().removeprefix(";").lstrip():
+            where = source.at(end - len(gap), end)
+            raise SqlError("Comments are not supported.", hint="Remove the comment.", where=where)
+    pairs = itertools.pairwise(tokens)
+    aliases = {after.text.casefold() for token, after in pairs if token.token_type is TokenType.ALIAS}
+    names = {*source.domain.columns, source.table.casefold(), *aliases}
+    opened: list[Token] = []
+    prefixes = 0
+    for token, following in itertools.zip_longest(tokens, tokens[1:]):
+        kind = token.token_type
+        if kind is TokenType.SEMICOLON:
+            message = "Multiple statements are not supported."
+            raise source.error(token, message, "Run each SELECT as a separate query.")
+        is_name = kind in NAMES or (kind not in WORDS and token.text.casefold() in names)
+        if not is_name and (kind not in WORDS or (kind is TokenType.NOT and token.text == "!")):
+            raise unsupported_word(source, token)
+        if kind is TokenType.SELECT and token is not tokens[0]:
+            raise source.error(token, *SUBQUERY)
+        is_call = is_name and following is not None and following.token_type is TokenType.L_PAREN
+        if is_call and not (kind is TokenType.VAR and token.text.upper() in FUNCTIONS):
+            message = f'Unsupported function "{shortened(token.text)}".'
+            raise source.error(token, message, "The functions are COUNT, SUM and AVG.")
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        if kind in OPENING:
+            opened.append(token)
+        elif kind in CLOSING and opened:
+            opened.pop()
+        if len(opened) + prefixes > MAX_NESTING:
+            raise too_deep(source.locate(token))
+    if opened:
+        case = opened[-1].token_type is TokenType.CASE
+        message = "CASE without END." if case else "Unclosed parenthesis."
+        raise source.error(opened[-1], message, "Add END." if case else "Add ).", SqlSyntaxError)
+
+
+def too_deep(where: Location | None = None) -> QueryTooComplex:
+    """Return the error for SQL that is nested too deeply."""
+    return QueryTooComplex(
+        f"The SQL is nested too deeply; the limit is {MAX_NESTING} levels.",
+        hint="Remove redundant parentheses, or split the query.",
+        where=where,
+    )
+
+
+def _syntax_error(source: Source, errors: Iterable[dict[str, Any]]) -> SqlSyntaxError:
+    where = source.locate(source.tokens[-1])
+    for error in errors:
+        words = error.get("highlight") or ""
+        if error.get("line") and error.get("col"):
+            where = Location(error["line"], max(1, error["col"] - len(words) + 1), shortened(words))
+    return SqlSyntaxError(
+        f'Syntax error at or near "{where.text}".' if where.text else "Syntax error.",
+        hint="Check the text just before this position.",
+        where=where,
+    )
+
+
+def _check_tree(source: Source, tree: exp.Expr) -> exp.Select:
+    """Refuse nodes and arguments outside the grammar, and tokens that no node is written with."""
+    expected: Counter[TokenType] = Counter()
     names: set[int] = set()
     depths: dict[int, int] = {}
     for node in tree.walk():
-        _check_depth(source, node, depths)
-        _check_arguments(source, node)
-        words.extend(_words(node))
+        # How deep Python can recurse depends on the caller. A statement that was accepted once must be
+        # accepted again when the ledger is replayed, so the limit is our own.
+        in_chain = type(node) in (exp.And, exp.Or) and type(node) is type(node.parent)
+        depths[id(node)] = depth = depths.get(id(node.parent), 0) + (not in_chain)
+        if depth > MAX_DEPTH:
+            raise too_deep(source.locate(node))
+        rule = _RULES.get(type(node))
+        if rule is None:
+            raise _unsupported(source, node)
+        for key, value in node.args.items():
+            if value and key not in rule.arguments:
+                part = value[0] if isinstance(value, list) else value
+                raise _unsupported(source, part if isinstance(part, exp.Expr) else node)
+        expected.update(_tokens(node))
         if type(node) is exp.Identifier:
             names.add(node.meta.get("start", -1))
     if not isinstance(tree, exp.Select):
-        raise _unknown_part(source, tree)
-    _check_names(source, names)
-    _check_census(source, tree, names, Counter(words))
+        raise _unsupported(source, tree)
+    _check_census(source, tree, names, expected)
     return tree
 
 
-def _check_depth(source: SqlText, node: exp.Expr, depths: dict[int, int]) -> None:
-    """Refuse a tree that is too deep for those who go down it; `depths` has those of nodes seen before.
-
-    How deep Python itself can go depends on who calls. What was taken once must be taken again when the
-    ledger is read, so the limit is one of ours.
-    """
-    in_chain = type(node) in (exp.And, exp.Or) and type(node) is type(node.parent)
-    depth = depths.get(id(node.parent), 0) + (not in_chain)
-    if depth > MAX_DEPTH:
-        raise too_deep(source.at_node(node))
-    depths[id(node)] = depth
-
-
-def _check_arguments(source: SqlText, node: exp.Expr) -> None:
-    shape = _SHAPES.get(type(node))
-    if shape is None:
-        raise _unknown_part(source, node)
-    for key, value in node.args.items():
-        if value and key not in shape.arguments:
-            part = value[0] if isinstance(value, list) else value
-            raise _unknown_part(source, part if isinstance(part, exp.Expr) else node)
-
-
-def _words(node: exp.Expr) -> Iterable[TokenType]:
-    """The words that a node itself is written with, without those of its parts."""
-    own = _SHAPES[type(node)].words
+def _tokens(node: exp.Expr) -> Iterable[TokenType]:
+    """Return the tokens that a node itself is written with, without those of its parts."""
+    own = _RULES[type(node)].tokens
     match node:
         case exp.Literal():
             return (TokenType.STRING if node.is_string else TokenType.NUMBER,)
@@ -161,65 +311,56 @@ def _words(node: exp.Expr) -> Iterable[TokenType]:
     return own
 
 
-def _longhand(token: Token) -> tuple[TokenType, ...]:
-    return _LONGHAND.get(token.token_type, (token.token_type,))
-
-
-def _check_names(source: SqlText, names: Collection[int]) -> None:
-    """Every word that could be a name is one, and no other word was taken for one."""
+def _check_census(
+    source: Source, tree: exp.Expr, names: Collection[int], expected: Counter[TokenType]
+) -> None:
+    """Check that the tokens of the tree are the tokens of the text, and its names the text's names."""
+    written: Counter[TokenType] = Counter()
     for token in source.tokens:
         kind, text = token.token_type, token.text.upper()
         if token.start in names:
             fits = kind in NAMES or kind not in WORDS
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
-            fits = kind in WORDS and (kind not in NAMES or text in _NO_NAMES)
+            fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)
+            written.update(_EXPANSIONS.get(kind, (kind,)))
         if not fits:
-            raise _out_of_place(source, token) if kind in WORDS else unknown_word(source, token)
+            raise _unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
+    for kind in expected - written:
+        node = next(node for node in tree.walk() if kind in _tokens(node))
+        raise source.error(node, f"Missing {kind.name}.", f"Add {kind.name}.", SqlSyntaxError)
+    for kind in (kind for kind in written - expected if kind not in _UNCOUNTED):
+        # A surplus comma is one that no item follows; of other tokens, blame the first.
+        pairs = itertools.pairwise(source.tokens)
+        candidates = [*(token for token, after in pairs if after.token_type in _NO_ITEM), *source.tokens]
+        surplus = (t for t in candidates if kind in _EXPANSIONS.get(t.token_type, (t.token_type,)))
+        raise _unexpected(source, next(surplus))
 
 
-def _check_census(
-    source: SqlText, tree: exp.Expr, names: Collection[int], words: Counter[TokenType]
-) -> None:
-    """The words of the tree are the words of the text."""
-    written = Counter(
-        word
-        for token in source.tokens
-        if token.start not in names
-        for word in _longhand(token)
-        if word not in _UNCOUNTED
-    )
-    for word in words - written:
-        node = next(node for node in tree.walk() if word in _words(node))
-        raise SqlSyntaxError(
-            f"{word.name} is missing.", hint="Add it where it belongs.", where=source.at_node(node)
-        )
-    for word in written - words:
-        raise _out_of_place(source, _stray(source, word))
+def _unexpected(source: Source, token: Token) -> SqlSyntaxError:
+    hint = "Remove it, or add what is missing next to it."
+    return source.error(token, f'Unexpected "{shortened(token.text)}".', hint, SqlSyntaxError)
 
 
-def _stray(source: SqlText, word: TokenType) -> Token:
-    """A word of which there are too many: a comma that nothing follows, or else the first."""
-    pairs = itertools.pairwise(source.tokens)
-    after_commas = (t for t, following in pairs if following.token_type in _NO_ITEM)
-    candidates = [*after_commas, *source.tokens]
-    return next(token for token in candidates if word in _longhand(token))
-
-
-def _out_of_place(source: SqlText, token: Token) -> SqlSyntaxError:
-    return SqlSyntaxError(
-        f"{shortened(token.text)} is out of place, or a word next to it is missing.",
-        hint="Look at the words around it.",
-        where=source.at_token(token),
-    )
-
-
-def _unknown_part(source: SqlText, node: exp.Expr) -> SqlError:
-    message, hint = "This part of the SQL is not answered.", "Leave it out."
+def _unsupported(source: Source, node: exp.Expr) -> SqlError:
+    message, hint = "Unsupported expression.", "Remove it."
     if isinstance(node, exp.Join):
         message, hint = JOIN
     elif isinstance(node, exp.Subquery):
         message, hint = SUBQUERY
     elif isinstance(node.parent, exp.Case):
-        message, hint = "CASE takes conditions.", "Write CASE WHEN sex = 'F' THEN 1 END."
-    return SqlError(message, hint=hint, where=source.at_node(node))
+        message, hint = "CASE with an operand is not supported.", "Write CASE WHEN sex = 'F' THEN 1 END."
+    return source.error(node, message, hint)
+
+
+def unsupported_word(source: Source, token: Token) -> SqlError:
+    """Return the error for a word outside the vocabulary."""
+    word = shortened(token.text)
+    default = (
+        'Unsupported keyword "{}".',
+        f'To use it as a name, write it in double quotes: "{word}".'
+        if word.isidentifier()
+        else "Remove it.",
+    )
+    message, hint = _REFUSALS.get(token.token_type, default)
+    return source.error(token, message.format(word), hint)

@@ -1,272 +1,310 @@
-"""SELECT: from the parser's tree to a statement."""
+"""SELECT: from the parse tree to a statement, one rule for each clause."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.errors import Location, QueryTooComplex
+from sharewell.query.attribute import Mask
 from sharewell.query.block import ParallelBlock
-from sharewell.query.condition import Condition, Fixed, Marks, predicate
+from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
-from sharewell.query.sql.aggregates import AGGREGATES, by_middles, read_aggregate
-from sharewell.query.sql.conditions import ConditionReader, Operand
+from sharewell.query.predicate import Predicate, TruthSet
+from sharewell.query.sql.aggregates import AGGREGATES, Aggregates
+from sharewell.query.sql.conditions import Conditions, Operand
 from sharewell.query.sql.constants import read_constant
-from sharewell.query.sql.groups import Groups
-from sharewell.query.sql.names import Aliases, Column, Scope
-from sharewell.query.sql.text import shortened
-from sharewell.query.statement import Mean, OrderKey, Output, Source, Statement, Total
+from sharewell.query.sql.groups import Grouping
+from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
+from sharewell.query.statement import (
+    ALWAYS,
+    Aggregate,
+    Average,
+    Expression,
+    OrderKey,
+    Projection,
+    Statement,
+)
 
-#: The most queries of one statement, and so the most groups.
+#: The maximum number of queries of one statement, and so of groups.
 MAX_QUERIES = 2**16
-#: The most parts that HAVING may have, times the groups.
-MAX_LOOKS = 2**22
+#: The maximum size of HAVING times the number of groups.
+MAX_HAVING_STEPS = 2**22
 
-#: What a column of the result shows.
-Shown = Column | Total | Mean
+#: An item of the SELECT list, resolved.
+Item = Column | Aggregate | Average
 
 
-class SelectCompiler:
-    """One SELECT on its way to a statement.
+def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
+    """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
+    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source))
+    for name, rule in RULES:
+        clause = select.args.get(name)
+        if clause is not None:
+            rule(draft, clause)
+    return draft.statement()
 
-    `totals` are the ungrouped queries that it was found to need, each with the number of its block:
-    equal totals have equal shares of every group, so two aggregates that mean the same are one block.
+
+@dataclass
+class Draft:
+    """A SELECT on its way to a statement; each rule fills in what its clause says.
+
+    `totals` holds the ungrouped queries and the index of their block. Equal totals split into equal
+    groups, so aggregates with the same meaning share a block.
     """
 
-    def __init__(self, select: exp.Select, scope: Scope, most: int = MAX_QUERIES) -> None:
-        scope.open(select)
-        self.select = select
-        self.scope = scope
-        self.most = min(most, MAX_QUERIES)
-        self.totals: dict[LinearQuery, int] = {}
-        #: The columns that are added up by the middles of their bins, in order.
-        self.middles: dict[str, None] = {}
-        self.where = self._where()
-        self.groups = self._groups()
-        self.shown = [(node, self._shown(node.unalias())) for node in select.expressions]
+    select: exp.Select
+    source: Source
+    most: int
+    aggregates: Aggregates
+    grouping: Grouping = field(default_factory=lambda: Grouping(()))
+    items: list[Item] = field(default_factory=list)
+    totals: dict[LinearQuery, int] = field(default_factory=dict)
+    having: Predicate = ALWAYS
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    #: What names in HAVING and ORDER BY mean: a text may use thousands.
+    _resolved: dict[tuple[str, str, bool], Item] = field(default_factory=dict)
 
     def statement(self) -> Statement:
-        """The statement."""
-        having, order, limit = self._having(), self._order(), self._limit()
+        """Return the statement."""
+        if self.select.args.get("from_") is None:
+            hint = f"Add FROM {self.source.table}."
+            raise self.source.error(self.select, "Missing FROM clause.", hint)
         if not self.totals:
-            raise self._refused(
-                self.select, "The SQL asks for no COUNT, SUM or AVG.", "Add COUNT(*) after SELECT."
-            )
+            message = "The query has no COUNT, SUM or AVG."
+            raise self.source.error(self.select, message, "Add COUNT(*) to the SELECT list.")
+        domain = self.source.domain
         return Statement(
-            text=self.scope.source.text,
-            domain=self.scope.domain,
-            # Groups of a column share no cell, so neither do the parts that they split a query into.
-            blocks=tuple(
-                ParallelBlock(self.scope.domain, self.groups.split(total), disjoint=True)
-                for total in self.totals
-            ),
-            outputs=tuple(Output(self._name(node), self.source(shown)) for node, shown in self.shown),
-            group_labels=self.groups.labels,
-            having=having,
-            order=order,
-            limit=limit,
-            middles=tuple(self.middles),
+            text=normalize_sql(self.source.text),
+            table=self.source.table,
+            domain=domain,
+            blocks=tuple(ParallelBlock(domain, self.grouping.split(total)) for total in self.totals),
+            outputs=tuple(map(self.output, self.select.expressions, self.items)),
+            group_labels=self.grouping.labels,
+            having=self.having,
+            order=self.order,
+            limit=self.limit,
+            midpoint_columns=tuple(self.aggregates.midpoint_columns),
         )
 
-    def answer(self, node: exp.Expr) -> Total | Mean:
-        """An aggregate; its blocks are added to those needed."""
-        blocks = []
-        self.middles.update(dict.fromkeys(by_middles(node, self.scope)))
-        for total in read_aggregate(node, self.scope, self.where):
-            blocks.append(self.totals.setdefault(total, len(self.totals)))
-            self._check_size(node, self.groups, len(self.totals))
-        return Mean(*blocks) if len(blocks) == 2 else Total(*blocks)
-
-    def named(self, node: exp.Column) -> Shown:
-        """What a name in HAVING or ORDER BY means: an alias of the SELECT list, or a grouped column."""
-        meant = dict.fromkeys(self._aliases.meanings(node))
-        column = self.scope.column(node) if node.args.get("table") else self.scope.find(node.this)
-        if column is not None and column in self.groups.columns:
-            meant[column] = None
-        if len(meant) > 1:
-            raise self._refused(
-                node,
-                f"{shortened(node.name)} could mean two things here.",
-                "Give one of them another name with AS.",
-            )
-        return next(iter(meant)) if meant else self._grouped(node)
-
-    def source(self, shown: Shown) -> Source:
-        """What a column of the result is made of."""
-        return self.groups.source(shown) if isinstance(shown, Column) else shown
-
-    def _where(self) -> LinearQuery:
-        clause = self.select.args.get("where")
-        if clause is None:
-            return LinearQuery.all(self.scope.domain)
-        return predicate(ConditionReader(self.scope).read(clause.this), self.scope.domain)
-
-    def _groups(self) -> Groups:
-        clause = self.select.args.get("group")
-        if clause is None:
-            return Groups(self.scope.domain, ())
-        if not clause.expressions:
-            raise self._refused(self.select, "GROUP BY names no column.", "Name one, or leave it out.")
-        columns = dict.fromkeys(map(self._group_column, clause.expressions))
-        groups = Groups(self.scope.domain, tuple(columns))
-        self._check_size(clause, groups, 1)
-        return groups
-
-    def _group_column(self, node: exp.Expr) -> Column:
-        node = node.unnest()
-        if isinstance(node, exp.Literal) and not node.is_string:
-            node = self._ordinal(node).unalias().unnest()
-        if not isinstance(node, exp.Column):
-            raise self._refused(
-                node, "GROUP BY takes columns and declared bins.", "Name them, or give their numbers."
-            )
-        if not isinstance(node.this, exp.Identifier) or self.scope.find(node.this):
-            return self.scope.column(node)
-        at = next(iter(self._aliased_columns.meanings(node)), None)
-        if at is None:
-            return self.scope.column(node)
-        return self.scope.column(self.select.expressions[at].unalias().unnest())
-
-    def _shown(self, node: exp.Expr) -> Shown:
-        node = node.unnest()
+    def item(self, node: exp.Expr) -> Item:
+        """Compile an item of the SELECT list: an aggregate or a grouped column."""
+        node = node.unalias().unnest()
         if isinstance(node, AGGREGATES):
-            return self.answer(node)
+            return self.aggregate(node)
         if node.is_star:
-            raise self._refused(
-                node, "SELECT * is not answered: no single row is ever shown.", "Write SELECT COUNT(*)."
-            )
+            message = "SELECT * is not supported: single rows are never returned."
+            raise self.source.error(node, message, "Write SELECT COUNT(*).")
         if isinstance(node, exp.Column):
-            return self._grouped(node)
-        raise self._refused(
-            node, "SELECT takes aggregates and grouped columns.", "Use COUNT, SUM or AVG by themselves."
-        )
+            return self.grouped(node)
+        message = "Only aggregates and grouped columns are allowed in the SELECT list."
+        raise self.source.error(node, message, "Use COUNT, SUM or AVG without arithmetic.")
 
-    def _grouped(self, node: exp.Column) -> Column:
-        column = self.scope.column(node)
-        if column in self.groups.columns:
+    def aggregate(self, node: exp.Expr) -> Aggregate | Average:
+        """Compile an aggregate, and add its queries to those of the statement."""
+        blocks = []
+        for total in self.aggregates.queries(node):
+            blocks.append(self.totals.setdefault(total, len(self.totals)))
+            self.check_size(node)
+        return Average(*blocks) if len(blocks) == 2 else Aggregate(*blocks)
+
+    def grouped(self, node: exp.Column) -> Column:
+        """Return a column, which must be grouped."""
+        column = self.source.column(node)
+        if column in self.grouping.columns:
             return column
-        raise self._refused(
-            node,
-            f"{column.name} is neither grouped nor inside an aggregate.",
-            f"Add {column.name} to GROUP BY, or take it out here.",
-        )
+        message = f'Column "{column.name}" must appear in GROUP BY or inside an aggregate.'
+        raise self.source.error(node, message, f"Add {column.name} to GROUP BY, or remove it here.")
+
+    def resolve(self, node: exp.Column) -> Item:
+        """Resolve a name in HAVING or ORDER BY: an alias of the SELECT list, or a grouped column."""
+        name = node.this
+        key = (node.text("table"), node.name, isinstance(name, exp.Identifier) and name.quoted)
+        if key not in self._resolved:
+            found = dict.fromkeys(self.items[at] for at in self.aliased(node))
+            column = self.source.find(name) if isinstance(name, exp.Identifier) else None
+            if column is not None and column in self.grouping.columns:
+                found[column] = None
+            if len(found) > 1:
+                message = f'Ambiguous name "{shortened(node.name)}".'
+                raise self.source.error(node, message, "Rename one of the columns with AS.")
+            self._resolved[key] = next(iter(found)) if found else self.grouped(node)
+        return self._resolved[key]
+
+    def aliased(self, node: exp.Column) -> list[int]:
+        """Return the items of the SELECT list that a name is the alias of, by their positions."""
+        if node.args.get("table") or not isinstance(node.this, exp.Identifier):
+            return []
+        found = self._aliases.get(node.name.casefold(), [])
+        return [at for alias, at in found if alias == node.name or not node.this.quoted]
 
     @cached_property
-    def _aliases(self) -> Aliases[Shown]:
-        return Aliases((item.alias, shown) for item, shown in self.shown)
+    def _aliases(self) -> dict[str, list[tuple[str, int]]]:
+        """The aliases of the SELECT list and their positions, by case-folded alias."""
+        found: dict[str, list[tuple[str, int]]] = {}
+        for at, node in enumerate(self.select.expressions):
+            found.setdefault(node.alias.casefold(), []).append((node.alias, at))
+        return found
 
-    @cached_property
-    def _aliased_columns(self) -> Aliases[int]:
-        """Of the aliases that stand for plain columns, where in the SELECT list they are."""
-        return Aliases(
-            (item.alias, at)
-            for at, item in enumerate(self.select.expressions)
-            if isinstance(item.unalias().unnest(), exp.Column)
-        )
-
-    def _name(self, node: exp.Expr) -> str:
-        """The name of a column of the result: its alias, its own, or the words of the aggregate."""
-        inner = node.unalias().unnest()
-        if node.alias:
-            return str(node.alias)
-        return (
-            self.scope.column(inner).name
-            if isinstance(inner, exp.Column)
-            else self.scope.source.words(inner)
-        )
-
-    def _having(self) -> Condition:
-        clause = self.select.args.get("having")
-        if clause is None:
-            return Fixed(True)
-        # It is looked at in the end, when the answers were paid for: nothing may take long then.
-        if self.groups.size * sum(1 for _ in clause.walk()) > MAX_LOOKS:
-            raise QueryTooComplex(
-                f"HAVING is too long for a result of {self.groups.size:,} rows.",
-                hint="Leave it out, and choose among the rows of the result.",
-                where=self.scope.source.at_node(clause),
-            )
-        return HavingReader(self).read(clause.this)
-
-    def _order(self) -> tuple[OrderKey, ...]:
-        """The ORDER BY terms; what rows were sorted by before does not sort them again."""
-        clause = self.select.args.get("order")
-        keys: dict[Shown, OrderKey] = {}
-        for node in clause.expressions if clause else ():
-            shown = self._order_source(node)
-            if shown not in keys:
-                keys[shown] = OrderKey(
-                    self.source(shown), bool(node.args.get("desc")), bool(node.args.get("nulls_first"))
-                )
-        return tuple(keys.values())
-
-    def _order_source(self, node: exp.Ordered) -> Shown:
-        key = node.this.unnest()
-        if isinstance(key, exp.Literal) and not key.is_string:
-            return self._shown(self._ordinal(key).unalias().unnest())
-        if isinstance(key, exp.Column):
-            return self.named(key)
-        if isinstance(key, AGGREGATES):
-            return self.answer(key)
-        raise self._refused(
-            node, "ORDER BY takes columns of the result.", "Use a name, a number or an aggregate."
-        )
-
-    def _ordinal(self, node: exp.Literal) -> exp.Expr:
+    def ordinal(self, node: exp.Literal) -> exp.Expr:
+        """Return the item of the SELECT list at a position; 1.0 and 01 are not positions."""
         items = self.select.expressions
-        # As it is written by itself: 1.0 and 01 are no columns.
         if re.fullmatch("[1-9][0-9]{0,8}", node.name) and int(node.name) <= len(items):
             found: exp.Expr = items[int(node.name) - 1]
             return found
-        raise self._refused(
-            node,
-            f"There is no column number {shortened(node.name)}.",
-            f"Give a number from 1 to {len(items)}.",
+        message = f"Position {shortened(node.name)} is not in the SELECT list."
+        hint = f"Use a position from 1 to {len(items)}." if len(items) > 1 else "The only position is 1."
+        raise self.source.error(node, message, hint)
+
+    def expression(self, item: Item) -> Expression:
+        """Return an item as a column of the result."""
+        return self.grouping.group_key(item) if isinstance(item, Column) else item
+
+    def output(self, node: exp.Expr, item: Item) -> Projection:
+        """Return an item with its name: its alias, its own, or the aggregate's text."""
+        name = node.alias or (
+            item.name if isinstance(item, Column) else self.source.quote(node.unnest())
         )
+        return Projection(name, self.expression(item))
 
-    def _limit(self) -> int | None:
-        clause = self.select.args.get("limit")
-        if clause is None:
-            return None
-        number = read_constant(clause.expression, self.scope.source)
-        if not isinstance(number, Fraction) or number < 0 or number.denominator != 1:
-            raise self._refused(clause, "LIMIT takes a number of rows.", "Write, for example, LIMIT 10.")
-        return int(number)
-
-    def _check_size(self, node: exp.Expr, groups: Groups, totals: int) -> None:
-        most, queries = MAX_QUERIES, groups.size * totals
+    def check_size(self, node: exp.Expr) -> None:
+        """Refuse more queries than are allowed, blaming a node."""
+        totals = max(1, len(self.totals))
+        most, queries = MAX_QUERIES, self.grouping.size * totals
         if queries <= most:
-            most, queries = self.most, len(groups.keys) * totals
+            most, queries = self.most, len(self.grouping.keys) * totals
         if queries > most:
-            raise QueryTooComplex(
-                f"The SQL asks for {queries:,} numbers, and {most:,} at most are answered.",
-                hint="Group by fewer columns, or by declared bins.",
-                where=self.scope.source.at_node(node),
-            )
-
-    def _refused(self, node: exp.Expr, message: str, hint: str) -> SqlError:
-        return SqlError(message, hint=hint, where=self.scope.source.at_node(node))
+            raise too_large(queries, most, self.source.locate(node))
 
 
-class HavingReader(ConditionReader):
-    """Reads HAVING, which is about the rows of the result: their aggregates and their labels."""
+def from_table(draft: Draft, clause: exp.From) -> None:
+    """FROM names the table, and every qualified column its alias or the table itself."""
+    source, named, hint = draft.source, clause.this, f"Write FROM {draft.source.table}."
+    if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
+        raise source.error(clause, "FROM requires one table.", hint)
+    if not names_match(named.this, source.table):
+        raise source.unknown(named, "table", named.name, source.table, hint)
+    qualifier = named.alias or source.table
+    for column in draft.select.find_all(exp.Column):
+        table = column.args.get("table")
+        if table is not None and not names_match(table, qualifier):
+            hint = f"Write {qualifier}.{shortened(column.name)}."
+            raise source.unknown(column, "table", table.name, qualifier, hint)
 
-    def __init__(self, compiler: SelectCompiler) -> None:
-        super().__init__(compiler.scope)
-        self.compiler = compiler
+
+def where(draft: Draft, clause: exp.Where) -> None:
+    """WHERE selects the rows that all aggregates are over."""
+    draft.aggregates.rows = draft.aggregates.select(clause.this)
+
+
+def group_by(draft: Draft, clause: exp.Group) -> None:
+    """GROUP BY lists columns, by their names, aliases or positions."""
+    columns: dict[Column, None] = {}
+    if not clause.expressions:
+        hint = "Name a column, or remove GROUP BY."
+        raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+    for node in clause.expressions:
+        node = node.unnest()
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node = draft.ordinal(node).unalias().unnest()
+        if not isinstance(node, exp.Column):
+            message = "GROUP BY requires columns or declared bins."
+            raise draft.source.error(node, message, "Use their names or their positions.")
+        if isinstance(node.this, exp.Identifier) and not draft.source.find(node.this):
+            items = (draft.select.expressions[at].unalias().unnest() for at in draft.aliased(node))
+            node = next((item for item in items if isinstance(item, exp.Column)), node)
+        columns[draft.source.column(node)] = None
+    draft.grouping = Grouping(tuple(columns))
+    draft.check_size(clause)
+
+
+def select_list(draft: Draft, items: list[exp.Expr]) -> None:
+    """The SELECT list has aggregates and grouped columns."""
+    draft.items = [draft.item(node) for node in items]
+
+
+def having(draft: Draft, clause: exp.Having) -> None:
+    """HAVING selects rows of the result by their aggregates and labels."""
+    # It is evaluated after the answers are paid for: it must not take long then.
+    if draft.grouping.size * sum(1 for _ in clause.walk()) > MAX_HAVING_STEPS:
+        message = f"HAVING is too long for a result of {draft.grouping.size:,} rows."
+        hint = "Remove it, and filter the result instead."
+        raise draft.source.error(clause, message, hint, QueryTooComplex)
+    draft.having = RowConditions(draft.source, draft).compile(clause.this)
+
+
+def order_by(draft: Draft, clause: exp.Order) -> None:
+    """ORDER BY lists names, positions or aggregates; a repeated term has no effect."""
+    keys: dict[Item, OrderKey] = {}
+    for node in clause.expressions:
+        key = node.this.unnest()
+        if isinstance(key, exp.Literal) and not key.is_string:
+            item = draft.item(draft.ordinal(key))
+        elif isinstance(key, exp.Column):
+            item = draft.resolve(key)
+        elif isinstance(key, AGGREGATES):
+            item = draft.aggregate(key)
+        else:
+            message = "ORDER BY requires columns of the result."
+            raise draft.source.error(node, message, "Use a name, a position or an aggregate.")
+        desc, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
+        keys.setdefault(item, OrderKey(draft.expression(item), bool(desc), bool(nulls_first)))
+    draft.order = tuple(keys.values())
+
+
+def limit(draft: Draft, clause: exp.Limit) -> None:
+    """LIMIT is a whole number."""
+    number = read_constant(clause.expression, draft.source)
+    if not isinstance(number, Fraction) or number < 0 or number.denominator != 1:
+        message = "LIMIT requires a non-negative integer."
+        raise draft.source.error(clause, message, "Example: LIMIT 10.")
+    draft.limit = int(number)
+
+
+#: The rules that make a statement, in the order in which SQL evaluates the clauses.
+RULES: tuple[tuple[str, Callable[[Draft, Any], None]], ...] = (
+    ("from_", from_table),
+    ("where", where),
+    ("group", group_by),
+    ("expressions", select_list),
+    ("having", having),
+    ("order", order_by),
+    ("limit", limit),
+)
+
+
+@dataclass
+class RowConditions(Conditions):
+    """Compiles HAVING, which is over the rows of the result: their aggregates and their labels."""
+
+    draft: Draft
 
     def operand(self, node: exp.Expr) -> Operand:
-        """An aggregate, an alias, a grouped column or a constant."""
+        """Read an aggregate, an alias, a grouped column or a constant."""
         node = node.unnest()
         if isinstance(node, AGGREGATES):
-            return self.compiler.answer(node)
+            return self.draft.aggregate(node)
         if isinstance(node, exp.Column):
-            return self.compiler.named(node)
+            return self.draft.resolve(node)
         return super().operand(node)
 
-    def on_column(self, column: Column, marks: Marks) -> Condition:
-        """A grouped column's labels are public, so the rows that have them are known at once."""
-        return self.compiler.groups.on_rows(column, marks)
+    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
+        """Return the groups whose labels match: labels are public."""
+        labelled = self.draft.grouping.labelled
+        return TruthSet(labelled(column, true), labelled(column, true | unknown))
+
+
+def too_large(size: int, limit: int, where: Location | None = None) -> QueryTooComplex:
+    """Return the error for a statement that asks for too many numbers."""
+    return QueryTooComplex(
+        f"The query asks for {size:,} numbers; the limit is {limit:,}.",
+        hint="Group by fewer columns, or by declared bins.",
+        where=where,
+    )

@@ -1,220 +1,203 @@
-"""SQL as text: its words, its tree, and where each part of the tree was written."""
+"""The SQL text: tokens, the names that it may use, and errors that point at their place in it."""
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-from sqlglot import ParseError, Token, TokenError, TokenType, exp
+from sqlglot import Token, TokenError, TokenType, exp
 from sqlglot.dialects import DuckDB
 
-from sharewell.errors import Place, QueryTooComplex, SqlError, SqlSyntaxError
+from sharewell.errors import (
+    Location,
+    QueryError,
+    QueryTooComplex,
+    SqlError,
+    SqlSyntaxError,
+    Suggestion,
+    UnknownName,
+)
+from sharewell.query.attribute import Category
+from sharewell.query.domain import Column, Domain
 
-#: The longest text, in characters.
+#: The maximum length of an SQL text, in characters.
 MAX_TEXT = 100_000
-#: How deep parentheses, CASE, NOT and signs may be nested. The parser is recursive: twice this depth
-#: still leaves Python's stack to whoever called.
-MAX_NESTING = 100
-#: How many parts of the tree may lie in one another; a chain of ANDs, or of ORs, is one part. Each takes
-#: up to three calls in one another: here, and in HAVING once more when the answers have been paid for.
-MAX_DEPTH = 2 * MAX_NESTING + 20
-#: How many of the words in question an error shows.
-SHOWN = 60
-#: How many parents are looked at for the place of a node that does not know it.
+#: The maximum length of a quotation in an error, in characters.
+MAX_QUOTED = 60
+#: How many ancestors are searched for the location of a node that has none.
 MAX_CLIMB = 4
+#: How many names a hint lists, and among how many it searches for a similar one.
+MAX_LISTED, MAX_COMPARED = 10, 1_000
 
-_DIALECT = DuckDB()
-_OPENING = {TokenType.L_PAREN, TokenType.CASE}
-_CLOSING = {TokenType.R_PAREN, TokenType.END}
-_PREFIX = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
+DIALECT = DuckDB()
+OPENING = {TokenType.L_PAREN, TokenType.CASE}
+CLOSING = {TokenType.R_PAREN, TokenType.END}
 
-#: What a quote opens and closes, comments that quotes do not count in, and then a quote left open.
+#: Matches quoted strings and comments; group 1 is a quote or comment that is never closed.
 _UNCLOSED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(['"$]|/\*)""", re.DOTALL)
+
+#: Matches quoted text or a comment, which is group 1, or white space.
+_SPACE = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*(?:\n|$)|/\*.*?\*/)|\s+""", re.DOTALL)
+
+Error = TypeVar("Error", bound=QueryError)
+
+
+def normalize_sql(text: str) -> str:
+    """Collapse white space outside of quotes and comments: the same statement, or the same refusal.
+
+    >>> normalize_sql("SELECT  COUNT(*)   FROM people WHERE name = 'a  b' ")
+    "SELECT COUNT(*) FROM people WHERE name = 'a  b'"
+    """
+    return _SPACE.sub(lambda found: found[1] or " ", text).strip()
 
 
 @dataclass(frozen=True)
-class SqlText:
-    """A text and its words."""
+class Source:
+    """An SQL text, its tokens, and the table and domain whose names it may use."""
 
     text: str
-    tokens: tuple[Token, ...]
+    domain: Domain
+    table: str
+    tokens: tuple[Token, ...] = ()
 
-    def at(self, start: int, end: int) -> Place:
-        """The place of the characters from `start` up to, but without, `end`."""
+    @classmethod
+    def of(cls, text: str, domain: Domain, table: str) -> Source:
+        """Split a text into tokens, without a final semicolon."""
+        source = cls(text, domain, table)
+        if len(text) > MAX_TEXT:
+            raise QueryTooComplex(
+                f"The SQL has {len(text):,} characters; the limit is {MAX_TEXT:,}.",
+                hint="Replace long lists of values by ranges or declared bins.",
+            )
+        if invalid := re.search(r"[\x00\ud800-\udfff]", text):
+            where = source.at(invalid.start(), invalid.start())
+            raise SqlSyntaxError(f"Invalid character {invalid[0]!a}.", hint="Remove it.", where=where)
+        try:
+            tokens = DIALECT.tokenize(text)
+        except TokenError:
+            opened = next((m for m in _UNCLOSED.finditer(text) if m[1]), None)
+            raise SqlSyntaxError(
+                "Unterminated quoted string.",
+                hint="Close the quote; write a quote inside a string twice, as in 'O''Brien'.",
+                where=source.at(opened.start() if opened else len(text), len(text)),
+            ) from None
+        if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+            tokens.pop()
+        return cls(text, domain, table, tuple(tokens))
+
+    # Names
+
+    def find(self, identifier: exp.Identifier) -> Column | None:
+        """Return the column of that name, if there is one."""
+        column = self.domain.columns.get(identifier.name.casefold())
+        return column if column and names_match(identifier, column.name) else None
+
+    def column(self, node: exp.Column) -> Column:
+        """Return the column that a node names."""
+        if not isinstance(node.this, exp.Identifier):
+            raise self.error(node, "* is only allowed in COUNT(*).", "Name a column.")
+        found = self.find(node.this)
+        if found is None:
+            raise self._unknown_column(node, node.name)
+        return found
+
+    def _unknown_column(self, node: exp.Expr, name: str) -> UnknownName:
+        attributes = self.domain.attributes
+        if any(name in a.labels for a in attributes if isinstance(a, Category)):
+            hint, to = f"Write strings in single quotes: '{name}'.", f"'{name}'"
+        else:
+            names = [each for a in attributes for each in (a.name, *a.bins_by_name)]
+            hint, to = did_you_mean(name, names, lambda each: f'"{each}"')
+            listed = [each if each.isidentifier() else f'"{each}"' for each in names]
+            hint = hint or f"The columns are {listing(listed)}."
+        return self.unknown(node, "column", name, to, hint)
+
+    def unknown(self, node: exp.Expr, what: str, name: str, to: str, hint: str) -> UnknownName:
+        """Return the error for a name that does not exist; `to` is the one that was probably meant."""
+        suggestion = Suggestion(change=name, to=to) if to else None
+        return self.error(node, f'Unknown {what} "{shortened(name)}".', hint, UnknownName, suggestion)
+
+    # Places
+
+    def at(self, start: int, end: int) -> Location:
+        """Return the location of the characters from `start` to `end`, exclusive."""
         line = self.text.count("\n", 0, start) + 1
         column = start - self.text.rfind("\n", 0, start)
-        return Place(line, column, shortened(self.text[start:end]))
+        return Location(line, column, shortened(self.text[start:end]))
 
-    def at_token(self, token: Token) -> Place:
-        """The place of one word."""
-        return self.at(token.start, token.end + 1)
+    def locate(self, part: exp.Expr | Token) -> Location:
+        """Return the location of a node or a token."""
+        if isinstance(part, Token):
+            return self.at(part.start, part.end + 1)
+        return self.at(*self._span(part))
 
-    def at_node(self, node: exp.Expr) -> Place:
-        """The place of a part of the tree."""
-        return self.at(*self._span(node))
+    def error(
+        self,
+        part: exp.Expr | Token,
+        message: str,
+        hint: str,
+        kind: type[Error] = SqlError,  # type: ignore[assignment]
+        suggestion: Suggestion | None = None,
+    ) -> Error:
+        """Return an error located at a node or a token."""
+        return kind(message, hint=hint, where=self.locate(part), suggestion=suggestion)
 
-    def words(self, node: exp.Expr) -> str:
-        """A part of the tree as it was written, white space made even."""
+    def quote(self, node: exp.Expr) -> str:
+        """Return the source text of a node, with white space normalized."""
         start, end = self._span(node)
         return " ".join(self.text[start:end].split())
 
     def _span(self, node: exp.Expr) -> tuple[int, int]:
-        """From the first to the last word of a part of the tree.
+        """Return the start and end of a node.
 
-        Only names, constants and functions know where they stand, so the words around them that
-        close what they open are added, and a part without any such word is shown by its parent.
+        Only names, constants and functions carry a position. The span covers those inside the node,
+        extended until brackets balance; a node without any takes the span of its parent.
         """
-        marks = _marks(node)
-        for _ in range(MAX_CLIMB):
-            if not marks and node.parent:
-                node = node.parent
-                marks = _marks(node)
+        for _ in range(MAX_CLIMB + 1):
+            marks = [part.meta for part in node.walk() if "start" in part.meta]
+            if marks or node.parent is None:
+                break
+            node = node.parent
         if not marks:
             return 0, len(self.text)
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         depth = 0
         first = bisect_left(self.tokens, start, key=lambda token: token.start)
-        for at in range(first, len(self.tokens)):
-            token = self.tokens[at]
+        for token in itertools.islice(self.tokens, first, None):
             if token.start > end and depth <= 0:
                 break
-            depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+            depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
             end = max(end, token.end)
         return start, end + 1
 
 
-def _marks(node: exp.Expr) -> list[dict[str, Any]]:
-    return [part.meta for part in node.walk() if "start" in part.meta]
+def names_match(identifier: exp.Identifier, name: str) -> bool:
+    """Return whether an identifier matches a name: exactly if quoted, else ignoring case."""
+    written: str = identifier.name
+    return written == name if identifier.quoted else written.casefold() == name.casefold()
 
 
-def tokenize(text: str, table: str) -> SqlText:
-    """Take a text apart into the words of one SELECT."""
-    _check_characters(text)
-    try:
-        tokens = _DIALECT.tokenize(text)
-    except TokenError:
-        opened = next((m for m in _UNCLOSED.finditer(text) if m[1]), None)
-        start = opened.start() if opened else len(text)
-        raise SqlSyntaxError(
-            "A quote is opened and never closed.",
-            hint="Close it; a quote inside a text is written twice, as in 'O''Brien'.",
-            where=SqlText(text, ()).at(start, len(text)),
-        ) from None
-    source = SqlText(text, tuple(tokens))
-    select = _one_select(source, table)
-    _check_gaps(source)
-    return select
+def did_you_mean(written: str, names: Sequence[str], show: Callable[[str], str]) -> tuple[str, str]:
+    """Return a hint with the closest names, and the closest itself; both empty if none is close."""
+    folded = {name.casefold(): name for name in names[:MAX_COMPARED]}
+    close = difflib.get_close_matches(written.casefold(), folded, n=3, cutoff=0.6)
+    if not close:
+        return "", ""
+    return f"Did you mean {' or '.join(show(folded[name]) for name in close)}?", folded[close[0]]
 
 
-def parse(source: SqlText) -> exp.Expr:
-    """The tree of a text that was found to use known words only."""
-    _check_nesting(source)
-    try:
-        trees = _DIALECT.parser().parse(list(source.tokens), source.text)
-    except ParseError as error:
-        raise _syntax_error(source, error.errors) from None
-    except RecursionError:
-        raise too_deep() from None
-    match trees:
-        case [exp.Expr() as tree]:
-            return tree
-    raise _syntax_error(source, [])
-
-
-def too_deep(where: Place | None = None) -> QueryTooComplex:
-    """What is said of a text that is nested too deeply."""
-    return QueryTooComplex(
-        f"The SQL is nested too deeply: {MAX_NESTING} levels are read.",
-        hint="Leave out parentheses that change nothing, or ask in several questions.",
-        where=where,
-    )
-
-
-def _check_characters(text: str) -> None:
-    if len(text) > MAX_TEXT:
-        raise QueryTooComplex(
-            f"The SQL has {len(text):,} characters, more than the {MAX_TEXT:,} that are read.",
-            hint="Write long lists of values as ranges or with declared bins.",
-        )
-    stray = re.search(r"[\x00\ud800-\udfff]", text)
-    if stray:
-        raise SqlSyntaxError(
-            f"The SQL holds the character {stray[0]!a}, which no text may hold.",
-            hint="Take it out.",
-            where=SqlText(text, ()).at(stray.start(), stray.start()),
-        )
-
-
-def _check_gaps(source: SqlText) -> None:
-    """Between words there may be white space only: whatever else there is, is a comment."""
-    starts = [0, *(token.end + 1 for token in source.tokens)]
-    ends = [*(token.start for token in source.tokens), len(source.text)]
-    for start, end in zip(starts, ends, strict=True):
-        gap = source.text[start:end]
-        if gap and not gap.isspace():
-            start += len(gap) - len(gap.lstrip())
-            raise SqlError(
-                "Comments are not read.", hint="Take the comment out.", where=source.at(start, end)
-            )
-
-
-def _one_select(source: SqlText, table: str) -> SqlText:
-    """The text without the semicolon at its end, where it is one SELECT."""
-    tokens = source.tokens
-    example = f"Write, for example, SELECT COUNT(*) FROM {table}."  # noqa: S608
-    if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens = tokens[:-1]
-    if not tokens:
-        raise SqlSyntaxError("There is no SQL in the text.", hint=example)
-    if tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
-        raise SqlError("Only SELECT is answered.", hint=example, where=source.at_token(tokens[0]))
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            raise SqlError(
-                "Only one statement is answered at a time.",
-                hint="Ask each SELECT as a question of its own.",
-                where=source.at_token(token),
-            )
-    return SqlText(source.text, tokens)
-
-
-def _check_nesting(source: SqlText) -> None:
-    prefixes = 0
-    opened: list[Token] = []
-    for token in source.tokens:
-        prefixes = prefixes + 1 if token.token_type in _PREFIX else 0
-        if token.token_type in _OPENING:
-            opened.append(token)
-        elif token.token_type in _CLOSING and opened:
-            opened.pop()
-        if len(opened) + prefixes > MAX_NESTING:
-            raise too_deep(source.at_token(token))
-    if opened:
-        case = opened[-1].token_type is TokenType.CASE
-        raise SqlSyntaxError(
-            "A CASE has no END." if case else "A parenthesis is not closed.",
-            hint="Close it where it ends.",
-            where=source.at_token(opened[-1]),
-        )
-
-
-def _syntax_error(source: SqlText, errors: Iterable[dict[str, Any]]) -> SqlSyntaxError:
-    where = None
-    for error in errors:
-        words = error.get("highlight") or ""
-        if error.get("line") and error.get("col"):
-            where = Place(error["line"], max(1, error["col"] - len(words) + 1), shortened(words))
-    return SqlSyntaxError(
-        "This is not SQL as it is read here.",
-        hint="Look at the words just before this place.",
-        where=where or source.at_token(source.tokens[-1]),
-    )
+def listing(names: Sequence[str]) -> str:
+    """List the first names, and the number of the rest."""
+    more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(names[:MAX_LISTED]) + more
 
 
 def shortened(words: str) -> str:
-    """Words on one line, cut where they go on for long."""
+    """Join words on one line, truncated to MAX_QUOTED characters."""
     words = " ".join(words.split())
-    return words if len(words) <= SHOWN else words[: SHOWN - 3] + "..."
+    return words if len(words) <= MAX_QUOTED else words[: MAX_QUOTED - 3] + "..."

@@ -1,6 +1,6 @@
-"""The service over HTTP: `create_app` makes the application, `serve` runs it."""
+"""The HTTP service: `create_app` makes the application, `serve` runs it."""
 
-from sharewell.service.http.app import App, create_app
-from sharewell.service.http.serving import serve
+from sharewell.service.http.app import create_app
+from sharewell.service.http.server import serve
 
-__all__ = ["App", "create_app", "serve"]
+__all__ = ["create_app", "serve"]

@@ -1,39 +1,36 @@
-"""The page at /docs: Swagger UI from files of ours, without the internet and without inline scripts."""
+"""The page at /docs: Swagger UI from packaged files, without the internet or inline scripts."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
 
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
 from sharewell.errors import NotFound
-from sharewell.service.http.call import Call
-from sharewell.service.http.operations import Operation
-from sharewell.service.http.replies import FOR_DATA, Headers, Reply
+from sharewell.service.http.dependencies import check_url
 
-#: The page runs scripts of ours only, and none that stand in it; it talks to nobody else.
-FOR_PAGE: Headers = (
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-        b"img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-        b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    *FOR_DATA[1:],
+router = APIRouter(include_in_schema=False, dependencies=[Depends(check_url)])
+
+#: The page runs packaged scripts only, none inline, and connects to its own server only.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-FOR_FILES: Headers = (*FOR_DATA[:-1], (b"cache-control", b"public, max-age=3600"))
-
-PAGE = b"""<!DOCTYPE html>
+PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Sharewell over HTTP</title>
+<title>Sharewell HTTP API</title>
 <link rel="stylesheet" href="docs/swagger-ui.css">
 <link rel="icon" href="docs/favicon.png">
 </head>
 <body>
 <div id="swagger-ui"></div>
-<noscript>This page needs JavaScript. <a href="openapi.json">The same for machines.</a></noscript>
+<noscript>This page needs JavaScript. See <a href="openapi.json">openapi.json</a>.</noscript>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
 </body>
@@ -48,41 +45,32 @@ START = b"""SwaggerUIBundle({
   presets: [SwaggerUIBundle.presets.apis],
 });
 """
-SCRIPT = b"text/javascript; charset=utf-8"
-FILES = {
-    "swagger-ui.css": b"text/css; charset=utf-8",
-    "swagger-ui-bundle.js": SCRIPT,
-    "favicon.png": b"image/png",
+MEDIA_TYPES = {
+    "start.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+    "swagger-ui-bundle.js": "text/javascript",
+    "favicon.png": "image/png",
 }
 
 
-async def docs(call: Call) -> Reply:
-    """Show all of this as a page, to read and to try."""
-    return Reply(200, PAGE, b"text/html; charset=utf-8", safety=FOR_PAGE)
+@router.get("/docs")
+async def docs() -> Response:
+    """Show the API as a page, to read and to try."""
+    return Response(PAGE, media_type="text/html", headers={"Content-Security-Policy": PAGE_POLICY})
 
 
-async def docs_file(call: Call) -> Reply:
-    """Give a file that the page is made of."""
-    name = call.path_params["file"]
-    if name == "start.js":
-        return Reply(200, START, SCRIPT, safety=FOR_FILES)
-    if name not in FILES:
-        raise NotFound("There is no such file.", hint="/docs is the page.")
-    return Reply(200, _content(name), FILES[name], safety=FOR_FILES)
+@router.get("/docs/{file}")
+async def docs_file(file: str) -> Response:
+    """A file of the page."""
+    if file not in MEDIA_TYPES:
+        raise NotFound("Unknown file.", hint="The page is /docs.")
+    return Response(
+        START if file == "start.js" else _read(file),
+        media_type=MEDIA_TYPES[file],
+        headers={"Cache-Control": "public, max-age=3600"},
+    )
 
 
 @cache
-def _content(name: str) -> bytes:
+def _read(name: str) -> bytes:
     return files("fastapi_offline").joinpath("static", name).read_bytes()
-
-
-async def openapi(call: Call) -> Reply:
-    """Describe all of this for machines, as OpenAPI."""
-    return Reply(200, call.app.description_bytes)
-
-
-OPERATIONS = (
-    Operation("GET", "/docs", docs, {200: ("The page.", "text/html")}),
-    Operation("GET", "/docs/{file}", docs_file, {200: ("The file.", "*/*")}, problems=(404,)),
-    Operation("GET", "/openapi.json", openapi, {200: ("The description.", "application/json")}),
-)

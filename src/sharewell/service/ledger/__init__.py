@@ -1,17 +1,14 @@
-"""The ledger that outlives the process: durable, hash-chained, with one writer at a time."""
+"""Durable, hash-chained ledgers with a single writer."""
 
-from sharewell.service.ledger.chain import Head
-from sharewell.service.ledger.copying import copy_ledger
+from sharewell.service.ledger.chain import ChainDamage
 from sharewell.service.ledger.durable import DurableLedger
-from sharewell.service.ledger.opening import open_ledger
-from sharewell.service.ledger.sqlite import SqliteLedger
-from sharewell.service.ledger.verify import Finding, verify_chain
+from sharewell.service.ledger.opening import copy_ledger, open_ledger, verify_chain
+from sharewell.service.ledger.store import Head
 
 __all__ = [
+    "ChainDamage",
     "DurableLedger",
-    "Finding",
     "Head",
-    "SqliteLedger",
     "copy_ledger",
     "open_ledger",
     "verify_chain",

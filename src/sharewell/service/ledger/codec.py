@@ -1,52 +1,60 @@
-"""The codec: an event as canonical JSON and back, with the name and the version of its kind.
+"""Events as canonical JSON: UTF-8, sorted keys, no spaces, amounts as exact text such as "1/10".
 
-Canonical means that equal events are equal bytes: UTF-8, keys in order, no spaces. Amounts are exact
-text such as `"1/10"`. The chain hashes these bytes, so what is read back is what was written.
+Equal events are equal bytes. The chain hashes these bytes, and they are never rewritten: an event of an
+older version is converted while it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, get_args, get_type_hints
+from hashlib import sha256
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError
-from sharewell.privacy.ledger import Event
+from sharewell.privacy.ledger import Answered, AnsweredFree, Event
 
-#: Objects that only look plain are refused rather than written as something else.
+#: Subclasses and dataclasses are rejected instead of being written as something else.
 _PLAIN = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
 
-#: Every kind by its name in the ledger.
+#: Every kind of event by its name in the ledger.
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+
+#: Turns the stored data of one version of a kind into the data of the next version.
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+#: The upcaster of each (kind, version) whose fields changed in the next version. A version that only
+#: adds fields with defaults needs none.
+UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 
 
 def encode(event: Event) -> bytes:
-    """An event as the bytes that are stored and hashed."""
+    """Serialize an event as the bytes that are stored and hashed."""
     name = type(event).__name__.lower()
     if KINDS.get(name) is not type(event):
-        raise LedgerError(f"A {type(event).__name__} is not an event.", hint="Append an event.")
+        raise LedgerError(f"{type(event).__name__} is not a ledger event.", hint="Append an event.")
     try:
-        data = {field: write(getattr(event, field)) for field, write, _ in _FIELDS[name]}
+        data = {field.name: field.write(getattr(event, field.name)) for field in _FIELDS[name]}
         body = orjson.dumps({"kind": name, "version": event.version, "data": data}, option=_PLAIN)
-        # JSON would quietly turn a tuple into a list and NaN into null. What cannot come back as it was
-        # is refused here, while somebody is there to hear it.
+        # JSON turns tuples into lists and NaN into null without an error. Reject here what would be
+        # read back as something else.
         if orjson.loads(body)["data"] == data:
             return body
     except (AttributeError, TypeError, ValueError, RecursionError):
         pass
     raise LedgerError(
-        f"This {name} event cannot be stored as plain data.",
-        hint="Use texts, whole numbers of 64 bits, finite floats, true, false, None, and lists and "
-        "dictionaries with texts as keys.",
+        f"Cannot store this {name} event as plain data.",
+        hint="Use strings, 64-bit integers, finite floats, booleans, None, lists, and dictionaries with "
+        "string keys.",
     )
 
 
 def decode(body: bytes) -> Event:
-    """The event that `encode` wrote; a kind or a version that is not known is refused."""
+    """Read the bytes that `encode` wrote, in this or an earlier version of Sharewell."""
     try:
         stored = orjson.loads(body)
         name, version, data = stored["kind"], stored["version"], stored["data"]
@@ -54,29 +62,71 @@ def decode(body: bytes) -> Event:
             raise TypeError
     except (ValueError, RecursionError, TypeError, KeyError):
         raise LedgerCorrupt(
-            "What is stored is not an event.", hint="Restore the ledger from a backup."
+            "The stored bytes are not an event.", hint="Restore the ledger from a backup."
         ) from None
     kind = KINDS.get(name)
     if kind is None or version > kind.version:
-        known = "no events of that kind" if kind is None else f"versions up to {kind.version}"
+        known = "does not know this kind" if kind is None else f"knows versions up to {kind.version}"
         raise LedgerError(
-            f"There is an event {name!r} of version {version}, and this Sharewell knows {known}.",
+            f"Unknown event {name!r} of version {version}: this version of Sharewell {known}.",
             hint="Open the ledger with the version of Sharewell that wrote it, or a newer one.",
         )
-    converters = _FIELDS[name]
     try:
-        if len(data) != len(converters):
-            raise TypeError
-        return kind(*[read(data[field]) for field, _, read in converters])
+        for older in range(version, kind.version):
+            if upcast := UPCASTERS.get((name, older)):
+                data = upcast(data)
+        return kind(*_read_fields(name, data))
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
         raise LedgerCorrupt(
-            f"A stored {name} event does not have the fields of one.",
-            hint="Restore the ledger from a backup.",
+            f"A stored {name} event has invalid fields.", hint="Restore the ledger from a backup."
         ) from None
 
 
+def free_answers(asked: int, answers: Sequence[Mapping[str, Any]]) -> AnsweredFree:
+    """The event of answers that cost nothing."""
+    body = orjson.dumps(answers, option=_PLAIN)
+    return AnsweredFree(asked, len(answers), len(body), sha256(body).hexdigest(), body.decode())
+
+
+def read_answers(event: Answered | AnsweredFree) -> tuple[Mapping[str, Any], ...]:
+    """The answers of an event, checked where they are stored beside the chain."""
+    if isinstance(event, Answered):
+        return event.answers
+    if damage := text_damage(event, event.text):
+        raise LedgerCorrupt(
+            f"The answers to question {event.asked} {damage}.", hint="Restore the ledger from a backup."
+        )
+    return tuple(orjson.loads(event.text or ""))
+
+
+def text_damage(event: AnsweredFree, text: str | None) -> str:
+    """What is wrong with the text stored for free answers; empty where nothing is."""
+    if text is None:
+        return "are missing"
+    body = text.encode(errors="replace")
+    if sha256(body).hexdigest() != event.digest:
+        return "were changed"
+    stated = (event.length, event.size)
+    return "" if (len(body), len(orjson.loads(body))) == stated else "are not as many as it says"
+
+
+def _read_fields(name: str, data: dict[str, Any]) -> list[Any]:
+    """The values of an event's fields; a field that is not stored has its default."""
+    known = _FIELDS[name]
+    if len(data) == len(known):
+        return [field.read(data[field.name]) for field in known]
+    if data.keys() - {field.name for field in known}:
+        raise KeyError
+    return [
+        field.make_default()
+        if field.name not in data and field.make_default
+        else field.read(data[field.name])
+        for field in known
+    ]
+
+
 def _exactly(*types: type) -> Callable[[Any], Any]:
-    """Passes a value on if it has one of these types; a bool is no int here."""
+    """Accept values of exactly these types; a bool is not an int."""
 
     def check(value: Any) -> Any:
         if type(value) not in types:
@@ -123,7 +173,7 @@ def _write_each(write: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 _a_dict, _a_list, _a_tuple = _exactly(dict), _exactly(list), _exactly(tuple)
 _an_int, _a_text = _exactly(int), _exactly(str)
 
-#: How a field of each type is written and read. A new kind of event needs no code, only these types.
+#: How a field of each type is written and read. A new kind of event with these types needs no code.
 _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     **{
         hint: (_exactly(*types), _exactly(*types))
@@ -143,9 +193,28 @@ _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-def _converters(kind: type[Event]) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
+class _Field(NamedTuple):
+    """A field of an event: how it is written and read, and its value if it is not stored."""
+
+    name: str
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    make_default: Callable[[], Any] | None
+
+
+def _fields_of(kind: type[Event]) -> list[_Field]:
     hints = get_type_hints(kind)
-    return [(field.name, *_CONVERTERS[hints[field.name]]) for field in fields(kind)]
+    return [
+        _Field(each.name, *_CONVERTERS[hints[each.name]], _default_of(each))
+        for each in fields(kind)
+        if each.compare  # The text of free answers is stored beside the chain.
+    ]
 
 
-_FIELDS = {name: _converters(kind) for name, kind in KINDS.items()}
+def _default_of(field: Field[Any]) -> Callable[[], Any] | None:
+    if field.default is not MISSING:
+        return lambda: field.default
+    return None if field.default_factory is MISSING else field.default_factory
+
+
+_FIELDS = {name: _fields_of(kind) for name, kind in KINDS.items()}

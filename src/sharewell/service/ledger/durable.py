@@ -1,31 +1,46 @@
-"""The durable ledger: hash-chained events in a store, where concurrent appends share commits."""
+"""The durable ledger: hash-chained events in a store, with group commit."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from threading import Lock
-from types import TracebackType
+from dataclasses import dataclass, replace
+from threading import Condition, Lock
+from typing import TYPE_CHECKING
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
-from sharewell.privacy.ledger import Event, Ledger
-from sharewell.service.ledger.chain import BEGINNING, Head, Row, link
+from sharewell.privacy.ledger import AnsweredFree, Asked, Ending, Event, QuestionLedger, StoredQuestion
 from sharewell.service.ledger.codec import decode, encode
-from sharewell.service.ledger.store import Store
+from sharewell.service.ledger.store import (
+    BEGINNING,
+    Head,
+    QuestionRow,
+    Row,
+    SideRows,
+    Store,
+    digest,
+    link,
+)
+
+if TYPE_CHECKING:
+    from sharewell.service.ledger.file_lock import FileLock
+    from sharewell.service.ledger.witness import Witness
 
 
-class DurableLedger(Ledger):
-    """A ledger whose `append` returns when the event is stored for good.
+class DurableLedger(QuestionLedger):
+    """A ledger whose `append` returns when the event is committed to durable storage.
 
-    Group commit: whoever finds nobody committing leads. The leader stores everything that waits as one
-    transaction, wakes those who wait, and passes the lead on to the first who came meanwhile. So a
-    commit is shared by all who came during the one before, and nobody leads for longer than one.
+    Group commit: a thread that finds no commit in progress commits all pending writes in one
+    transaction. Threads that arrive meanwhile wait, and one of them commits next for all of them.
 
-    After a commit that may or may not have happened, the ledger looks at the store's head before it
-    does anything else, for up to `patience` seconds. The clock's time is noted beside each event and
-    nothing depends on it.
+    After a commit of unknown outcome the ledger reads the store's head before it does anything else,
+    retrying for up to `patience` seconds. The clock's time is stored with each event for information
+    only.
+
+    With a witness, a commit returns when the witness is synced, too. One that cannot be written makes
+    the commit uncertain, and is brought up to date before anything else is read or written.
     """
 
     def __init__(
@@ -35,14 +50,22 @@ class DurableLedger(Ledger):
         self._patience = patience
         self._clock = clock
         self._process = os.getpid()
-        self._mutex = Lock()
+        #: Held during a commit.
         self._committing = Lock()
-        self._waiting: list[_Ticket] = []
-        self._led = False
+        #: Guards what is pending and `_is_busy`; notified at the end of every commit.
+        self._turn = Condition()
+        self._pending: list[_PendingWrite] = []
+        self._is_busy = False
         self._closed = False
-        #: The head that a commit of unknown outcome would have left behind.
-        self._doubt: Head | None = None
-        self._usurped = False
+        #: The head after a commit of unknown outcome, if that commit succeeded.
+        self._uncertain_head: Head | None = None
+        #: Why this process may not write any more, once another one has.
+        self._usurped: LedgerInUse | None = None
+        #: When the commit in progress began, on the monotonic clock, and how the last one failed.
+        self._committing_since: float | None = None
+        self._last_error: LedgerError | None = None
+        self._witness: Witness | None = None
+        self._witness_lock: FileLock | None = None
         try:
             self._head = store.head()
             self._check_end()
@@ -52,156 +75,226 @@ class DurableLedger(Ledger):
 
     @property
     def head(self) -> Head:
-        """How many events there are, and the hash of the last: worth noting somewhere else."""
+        """The number of events and the hash of the last one; keep a copy elsewhere."""
         return self._store.head() if self._store.read_only else self._head
 
     def append(self, event: Event) -> int:
-        """Store an event for good and give its number, counted from 0; safe from many threads."""
+        """Commit an event and return its number, counted from 0; safe from many threads."""
         return self.append_many((event,))
 
     def append_many(self, events: Sequence[Event]) -> int:
-        """Store several events in a row, all or none of them, and give the first one's number."""
-        self._refuse_unless_writer()
-        bodies = [encode(event) for event in events]
-        if not bodies:
+        """Commit several events in a row, all or none, and return the number of the first."""
+        self._require_writer()
+        if not events:
             return self._head.count
-        ticket = _Ticket(bodies)
-        with self._mutex:
-            self._waiting.append(ticket)
-            ticket.leads = not self._led
-            self._led = True
-        if not ticket.leads:
-            self._await(ticket)
-        if ticket.leads:
-            self._lead()
-        if ticket.error is not None:
-            # Each thread raises its own: a traceback belongs to one of them.
-            raise copy(ticket.error)
-        return ticket.first
+        write = _PendingWrite(events, [encode(event) for event in events])
+        if self._take_turn(write):
+            self._commit_pending()
+        if write.error is not None:
+            # A copy for each thread: a traceback belongs to one of them.
+            raise copy(write.error)
+        return write.first
+
+    def contains(self, head: Head) -> bool:
+        """Whether the chain had this head at some time."""
+        rows = self._store.read(head.count - 1, head.count) if head.count else ()
+        return [row.hash for row in rows] == ([head.hash] if head.count else [])
+
+    def attach(self, witness: Witness, lock: FileLock | None = None) -> None:
+        """Keep a witness from now on, after bringing it up to date; the chain must contain its head.
+
+        `close` frees the lock.
+        """
+        with self._committing:
+            self._witness, self._witness_lock = witness, lock
+            self._resolve_uncertainty()
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Every event so far from a number on, in order, each checked against the chain.
 
-        After a commit of unknown outcome the store is asked first: what it holds has happened.
+        After a commit of unknown outcome the store is read first: what it holds has happened. A writer
+        that reads them all has the index of questions checked, too, after the last event.
         """
-        return self._replay(start, len(self))
+        stop = len(self)
+        events = self._replay(start, stop)
+        return events if start or self._store.read_only else self._checking_index(events, stop)
+
+    def find(self, keys: Collection[tuple[str, str]]) -> list[StoredQuestion]:
+        """The questions with these pairs of an analyst and a key, as far as there are any."""
+        digests = [digest(analyst, key) for analyst, key in keys]
+        found = [_question(row) for row in self._store.questions("keys", digests)] if keys else []
+        wanted = set(digests)
+        first: dict[tuple[str, str], StoredQuestion] = {}
+        for question in found:
+            asked = question.asked
+            if digest(asked.analyst, asked.key) not in wanted:
+                raise _misindexed(question.number)
+            first.setdefault((asked.analyst, asked.key), question)
+        return [first[key] for key in keys if key in first]
+
+    def question(self, number: int) -> StoredQuestion | None:
+        """The question with that number."""
+        found = self._store.questions("number", number)
+        return _question(found[0]) if found else None
+
+    def questions(self, analyst: str, after: int = -1) -> Iterator[StoredQuestion]:
+        """An analyst's questions with numbers above `after`, in order."""
+        while found := self._store.questions("analyst", digest(analyst), after):
+            for question in map(_question, found):
+                if question.asked.analyst != analyst:
+                    raise _misindexed(question.number)
+                yield question
+            after = found[-1].number
 
     def __len__(self) -> int:
-        if self._doubt is not None:
+        if self._uncertain_head is not None or self._is_unwitnessed:
             with self._committing:
-                self._settle()
+                self._resolve_uncertainty()
         return self.head.count
 
+    def probe(self, timeout: float) -> None:
+        """Check that the store responds, and that this process is still its only writer.
+
+        Raises LedgerInUse where another process has taken the ledger over, and LedgerUnavailable where a
+        commit has been in progress for more than `timeout` seconds or the store cannot be read. Takes as
+        long as the store takes to respond.
+        """
+        if isinstance(self._last_error, LedgerInUse):
+            raise copy(self._last_error)
+        head, since = self._head, self._committing_since
+        if since is not None and time.monotonic() - since > timeout:
+            raise LedgerUnavailable(f"A commit has taken more than {timeout:g} seconds.")
+        beyond = any(True for _ in self._store.read(head.count, head.count + 1))
+        is_still = (since, self._committing_since, self._uncertain_head) == (None, None, None)
+        if beyond and is_still and head == self._head:
+            raise _taken_over()
+
     def close(self) -> None:
-        """Wait for the commit under way, and give the store up to the next writer."""
+        """Wait for the commit in progress, then close the store and free the locks."""
         with self._committing:
             self._closed = True
+            lock, self._witness_lock = self._witness_lock, None
+            # First, so that a process that waits for the ledger finds the witness free.
+            if lock is not None:
+                lock.release()
             self._store.close()
 
     def __enter__(self) -> DurableLedger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store}, {self._head.count:,} events)"
 
-    def _refuse_unless_writer(self) -> None:
+    def _require_writer(self) -> None:
         if self._store.read_only:
             raise LedgerError(
-                "The ledger was opened for reading.", hint="Open it without read_only to write."
+                "The ledger is open read-only.", hint="Open it without read_only to write."
             )
         if os.getpid() != self._process:
             raise LedgerInUse(
-                f"Process {self._process} opened this ledger, and this is a copy of that process.",
-                hint="Open the ledger after the process was started, not before.",
+                f"Process {self._process} opened this ledger; this process is a fork of it.",
+                hint="Open the ledger after forking.",
             )
 
-    def _await(self, ticket: _Ticket) -> None:
-        """Wait until a leader has stored the ticket or has passed the lead on to it."""
-        try:
-            ticket.gate.acquire()
-        except BaseException:
-            # Interrupted: whoever was to lead must not go without having passed it on.
-            with self._mutex:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                if ticket.leads:
-                    self._pass_on()
-            raise
+    def _take_turn(self, write: _PendingWrite) -> bool:
+        """Wait until another thread has committed the write, or it is this thread's turn to commit."""
+        with self._turn:
+            self._pending.append(write)
+            try:
+                self._turn.wait_for(lambda: write.is_done or not self._is_busy)
+            except BaseException:
+                if write in self._pending:
+                    self._pending.remove(write)
+                raise
+            self._is_busy |= not write.is_done
+            return not write.is_done
 
-    def _lead(self) -> None:
-        """Store everything that waits, tell everybody, and pass the lead on."""
-        with self._mutex:
-            batch, self._waiting = self._waiting, []
+    def _commit_pending(self) -> None:
+        """Commit all pending writes, and wake their callers."""
+        batch: list[_PendingWrite] = []
         error: LedgerError | None = None
         try:
+            with self._turn:
+                batch, self._pending = self._pending, []
+                self._committing_since = time.monotonic()
             with self._committing:
                 self._commit(batch)
         except LedgerError as failure:
             error = failure
         except BaseException:
-            # An interrupt, which is the leader's own. Those who wait are told what it means for them.
+            # The interrupt is this thread's; to the others the outcome is unknown.
             error = _uncertain("The commit was interrupted.")
             raise
         finally:
-            for ticket in batch:
-                ticket.error = error
-                ticket.gate.release()
-            with self._mutex:
-                self._pass_on()
+            with self._turn:
+                for write in batch:
+                    write.error, write.is_done = error, True
+                self._committing_since, self._last_error = None, error
+                self._is_busy = False
+                self._turn.notify_all()
 
-    def _pass_on(self) -> None:
-        """Wake the first who waits as the next leader; to be called with the mutex held."""
-        self._led = bool(self._waiting)
-        if self._waiting:
-            self._waiting[0].leads = True
-            self._waiting[0].gate.release()
-
-    def _commit(self, batch: Sequence[_Ticket]) -> None:
-        """Store a batch, and try once more where the first try is known to have stored nothing."""
+    def _commit(self, batch: Sequence[_PendingWrite]) -> None:
+        """Commit a batch; retry once if the first attempt is known to have stored nothing."""
         if self._closed:
             raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
-        self._settle()
+        self._resolve_uncertainty()
         first = self._head.count
-        rows = self._head.after([body for ticket in batch for body in ticket.bodies])
+        rows = self._head.after([body for write in batch for body in write.bodies])
         new = Head(first + len(rows), rows[-1].hash)
+        side = SideRows.of(enumerate((event for write in batch for event in write.events), first))
         for last_try in (False, True):
             try:
-                self._write(rows, new)
+                self._write(rows, side, new)
                 break
             except LedgerUnavailable:
-                self._settle()
+                self._resolve_uncertainty()
                 if self._head == new:
                     break
                 if last_try:
                     raise
-        for ticket in batch:
-            ticket.first = first
-            first += len(ticket.bodies)
+        if self._is_unwitnessed:
+            self._sync_witness([event for write in batch for event in write.events])
+        for write in batch:
+            write.first = first
+            first += len(write.bodies)
 
-    def _write(self, rows: Sequence[Row], new: Head) -> None:
-        self._doubt = new
-        if not self._store.write(rows, self._head, new, self._clock()):
-            self._usurped = True
-            self._settle()
-        self._head, self._doubt = new, None
+    def _write(self, rows: Sequence[Row], side: SideRows, new: Head) -> None:
+        self._uncertain_head = new
+        if not self._store.write(rows, side, self._head, new, self._clock()):
+            self._usurped = _taken_over()
+            self._resolve_uncertainty()
+        self._head, self._uncertain_head = new, None
 
-    def _settle(self) -> None:
-        """Find out whether a batch of unknown outcome is stored, and that nobody else has written."""
-        if self._doubt is not None and not self._usurped:
+    def _resolve_uncertainty(self) -> None:
+        """Find out whether a batch of unknown outcome is stored; no other process may have written."""
+        if self._uncertain_head is not None and self._usurped is None:
             found = self._find_head()
-            self._usurped = found not in (self._head, self._doubt)
-            if not self._usurped:
-                self._head, self._doubt = found, None
-        if self._usurped:
-            raise LedgerInUse(
-                "Somebody else has written to the ledger since this process last did.",
-                hint="Find the other writer and stop one of the two; then open the ledger again.",
-            )
+            if found in (self._head, self._uncertain_head):
+                self._head, self._uncertain_head = found, None
+            else:
+                self._usurped = _taken_over()
+        if self._usurped is not None:
+            raise copy(self._usurped)
+        if self._witness is not None and self._is_unwitnessed:
+            self._sync_witness(self._replay(self._witness.head.count, self._head.count))
+
+    @property
+    def _is_unwitnessed(self) -> bool:
+        return self._witness is not None and self._witness.head != self._head
+
+    def _sync_witness(self, events: Iterable[Event]) -> None:
+        """Sync the witness with the head; until that succeeds, what is stored counts as uncertain."""
+        try:
+            if self._witness is not None:
+                self._witness.follow(events, self._head)
+        except LedgerInUse as failure:
+            self._usurped = failure
+            raise copy(failure) from None
+        except LedgerUnavailable as failure:
+            raise _uncertain(failure.message, failure.hint) from None
 
     def _find_head(self) -> Head:
         deadline = time.monotonic() + self._patience
@@ -226,46 +319,80 @@ class DurableLedger(Ledger):
             try:
                 event = decode(row.body)
             except LedgerError as failure:
-                raise type(failure)(
-                    f"Event {row.number}: {failure.message}", hint=failure.hint
-                ) from None
+                message = f"Event {row.number}: {failure.message}"
+                raise type(failure)(message, hint=failure.hint) from None
             yield event
             previous = row.hash
             expected += 1
         if expected < stop:
             raise _corrupt(f"Event {expected} is missing.")
 
+    def _checking_index(self, events: Iterable[Event], stop: int) -> Iterator[Event]:
+        """Pass on all events up to a number, then reject an index of questions that differs from them.
+
+        A question that is not found by its key would be charged again.
+        """
+        expected = SideRows({}, {}, {})
+        for number, event in enumerate(events):
+            expected.add(number, event)
+            yield event
+        stored = self._store.side_rows(answers=False)
+        wrong = [] if stored is None else expected.misindexed(stored)
+        # Above, commits since the beginning of the read may have added more.
+        if wrong and wrong[0] < stop:
+            raise _misindexed(wrong[0])
+
     def _check_end(self) -> None:
-        """Refuse a store whose last event is not the one that its head names."""
+        """Reject a store whose last event is not the one that its head names."""
         count = self._head.count
         end = [(row.number, row.hash) for row in self._store.read(max(count - 1, 0), count + 1)]
         if end != ([(count - 1, self._head.hash)] if count else []) or (
             not count and self._head.hash != BEGINNING
         ):
-            raise _corrupt("The last event is not the one that the ledger's head names.")
+            raise _corrupt("The last event does not match the head of the ledger.")
 
 
-class _Ticket:
-    """What one caller wants stored, and how it went."""
+@dataclass(eq=False)
+class _PendingWrite:
+    """The events of one caller waiting to be committed, and the outcome."""
 
-    __slots__ = ("bodies", "error", "first", "gate", "leads")
+    events: Sequence[Event]
+    bodies: list[bytes]
+    first: int = -1
+    error: LedgerError | None = None
+    is_done: bool = False
 
-    def __init__(self, bodies: list[bytes]) -> None:
-        self.bodies = bodies
-        self.first = -1
-        self.error: LedgerError | None = None
-        self.leads = False
-        self.gate = Lock()
-        self.gate.acquire()
+
+def _question(row: QuestionRow) -> StoredQuestion:
+    asked = decode(row.asked)
+    ending = None if row.ending is None else decode(row.ending)
+    if isinstance(ending, AnsweredFree) and row.text is not None:
+        ending = replace(ending, text=row.text.decode(errors="replace"))
+    if not isinstance(asked, Asked) or not isinstance(ending, Ending | None):
+        raise _misindexed(row.number)
+    if ending is not None and ending.asked != row.number:
+        raise _misindexed(row.number)
+    return StoredQuestion(row.number, asked, ending)
 
 
 def _uncertain(message: str, hint: str = "") -> LedgerUnavailable:
-    error = LedgerUnavailable(f"{message} Whether the event is stored is not known yet.", hint=hint)
+    error = LedgerUnavailable(f"{message} It is not known yet whether the event is stored.", hint=hint)
     error.uncertain = True
     return error
 
 
+def _taken_over() -> LedgerInUse:
+    return LedgerInUse(
+        "Another process has written to the ledger since this one last did.",
+        hint="Find the other writer and stop one of the two; then open the ledger again.",
+    )
+
+
+def _misindexed(number: int) -> LedgerCorrupt:
+    return _corrupt(f"The index of questions is wrong about event {number}.")
+
+
 def _corrupt(message: str) -> LedgerCorrupt:
     return LedgerCorrupt(
-        message, hint="Do not go on with it: verify_chain names the damage, a backup mends it."
+        message, hint="Do not continue this ledger: run `sharewell verify` and restore a backup."
     )

@@ -1,4 +1,4 @@
-"""A lock on a file: held by one process, and let go of by the operating system when it dies."""
+"""Lock files, which the operating system frees when the process ends."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from sharewell.errors import LedgerInUse
+from sharewell.service.ledger.private_files import create_private
 
 if sys.platform == "win32":
     import msvcrt
 
-    #: Windows locks bytes, and nobody may read them then: lock one that is never written.
+    #: Windows locks bytes and makes them unreadable: lock one that is never written.
     _FAR = 1 << 30
 
     def _try_lock(descriptor: int) -> None:
@@ -22,26 +23,34 @@ if sys.platform == "win32":
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
 
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, _FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
     def _try_lock(descriptor: int) -> None:
-        # Not lockf: that lock is lost when any other handle of this process on the file is closed, and
-        # it does not keep out a second opener in the same process.
+        # Not lockf: such a lock is lost when any other handle of this process on the file is closed,
+        # and it does not exclude a second opener in the same process.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 class FileLock:
-    """Holds a lock file from now until `release`, or until the process ends, however it ends.
+    """Holds a lock file until `release` or the end of the process.
 
-    The file stays behind: deleting it would let two processes lock two files of the same name.
+    The file is never deleted: two processes could then lock two files of the same name.
     """
 
-    def __init__(self, path: Path, guarded: Path, wait: float = 0.0) -> None:
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    def __init__(self, path: Path, guarded: Path, wait: float = 0.0, kind: str = "ledger") -> None:
+        self._process = os.getpid()
+        self._descriptor = create_private(path, flags=0)
         try:
-            self._take(path, guarded, wait)
-            # A full disk has no room for a name; the lock holds without it.
+            self._acquire(path, f"{kind} {guarded}", wait)
+            # On a full disk the owner's name cannot be written; the lock holds without it.
             with suppress(OSError):
                 os.ftruncate(self._descriptor, 0)
                 os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
@@ -49,7 +58,7 @@ class FileLock:
             os.close(self._descriptor)
             raise
 
-    def _take(self, path: Path, guarded: Path, wait: float) -> None:
+    def _acquire(self, path: Path, guarded: str, wait: float) -> None:
         deadline = time.monotonic() + wait
         while True:
             try:
@@ -58,13 +67,27 @@ class FileLock:
                 if time.monotonic() < deadline:
                     time.sleep(0.05)
                     continue
-            who = path.read_text(encoding="utf-8", errors="replace").strip() or "another process"
+            owner = path.read_text(encoding="utf-8", errors="replace").strip() or "another process"
             raise LedgerInUse(
-                f"The ledger {guarded} is in use by {who}.",
-                hint="Stop that one first, or open with `wait` to wait for it; "
-                "to look at the ledger only, open it with `read_only`.",
+                f"The {guarded} is in use by {owner}.",
+                hint="Stop that process, or open with `wait`; to read only, open with `read_only`.",
             )
 
+    def __enter__(self) -> FileLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     def release(self) -> None:
-        """Let the next one in."""
+        """Free the lock before returning, once; a forked child leaves it to its parent.
+
+        Closing alone is not enough: a process forked meanwhile shares the lock until it calls exec.
+        """
+        if self._descriptor < 0:
+            return
+        if os.getpid() == self._process:
+            with suppress(OSError):
+                _unlock(self._descriptor)
         os.close(self._descriptor)
+        self._descriptor = -1

@@ -1,15 +1,17 @@
-"""Ledgers in a PostgreSQL database, each with a name."""
+"""Named ledgers in PostgreSQL databases."""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
+from threading import Lock
 from typing import Any, ClassVar
 
+import orjson
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -20,9 +22,17 @@ from sharewell.errors import (
     LedgerMissing,
     LedgerUnavailable,
 )
-from sharewell.service.ledger.chain import BEGINNING, Head, Row
-from sharewell.service.ledger.durable import DurableLedger
-from sharewell.service.ledger.store import CHUNK, Store, pending
+from sharewell.service.ledger.store import (
+    BEGINNING,
+    CHUNK,
+    QUESTION_CHUNK,
+    Head,
+    QuestionFilter,
+    QuestionRow,
+    Row,
+    SideRows,
+    Store,
+)
 
 _VERSION_1 = (
     """CREATE TABLE sharewell.events (
@@ -32,35 +42,89 @@ _VERSION_1 = (
     """CREATE TABLE sharewell.heads (
         ledger text PRIMARY KEY, count bigint NOT NULL, hash bytea NOT NULL
     )""",
-    # Against slips of the hand only: the chain is what finds a change that was meant.
+    # Against accidents only; the chain detects deliberate changes.
     """CREATE FUNCTION sharewell.refuse() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'a ledger is only ever added to'; END $$""",
     """CREATE TRIGGER events_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON sharewell.events
     EXECUTE FUNCTION sharewell.refuse()""",
 )
 
-#: Moves the head and adds the rows in one statement, which is one transaction and one round trip. Where
-#: the head is not the one expected, it does neither. The bodies come as lines of one text and the hashes
-#: end to end: arrays would take longer to send than to store.
-_WRITE = """
+_VERSION_2 = (
+    """CREATE TABLE sharewell.questions (
+        ledger text, number bigint, analyst text NOT NULL, key text NOT NULL,
+        PRIMARY KEY (ledger, number)
+    )""",
+    # None by analyst: analysts are few, and each index makes every question dearer.
+    "CREATE INDEX questions_by_key ON sharewell.questions (ledger, key)",
+    """CREATE TABLE sharewell.endings (
+        ledger text, asked bigint, number bigint NOT NULL, PRIMARY KEY (ledger, asked)
+    )""",
+    """CREATE TABLE sharewell.answers (
+        ledger text, number bigint, text text NOT NULL, PRIMARY KEY (ledger, number)
+    )""",
+)
+
+#: Fill the side tables from three JSON objects, whose names are the numbers of events.
+_INSERT_QUESTIONS = """
+INSERT INTO sharewell.questions (ledger, number, analyst, key)
+SELECT %(ledger)s, key::bigint, substr(value, 1, 32), substr(value, 33)
+FROM json_each_text(%(questions)s::json)
+"""
+_INSERT_ENDINGS = """
+INSERT INTO sharewell.endings (ledger, asked, number)
+SELECT %(ledger)s, value::bigint, key::bigint FROM json_each_text(%(endings)s::json)
+"""
+_INSERT_ANSWERS = """
+INSERT INTO sharewell.answers (ledger, number, text)
+SELECT %(ledger)s, key::bigint, value FROM json_each_text(%(answers)s::json)
+"""
+
+#: Moves the head and adds the rows in one statement: one transaction and one round trip. Does neither if
+#: the head is not the expected one. Bodies are sent as lines of one text and hashes concatenated, since
+#: sending arrays takes longer than storing them.
+_WRITE = f"""
 WITH moved AS (
     UPDATE sharewell.heads SET count = %(count)s, hash = %(hash)s
     WHERE ledger = %(ledger)s AND count = %(old_count)s AND hash = %(old_hash)s
     RETURNING 1
-)
+),
+asked AS ({_INSERT_QUESTIONS} WHERE EXISTS (SELECT FROM moved)),
+ended AS ({_INSERT_ENDINGS} WHERE EXISTS (SELECT FROM moved) ON CONFLICT DO NOTHING),
+answered AS ({_INSERT_ANSWERS} WHERE EXISTS (SELECT FROM moved))
 INSERT INTO sharewell.events (ledger, number, body, hash, at)
 SELECT %(ledger)s, %(first)s + place - 1, body,
     substring(%(hashes)s FROM 32 * (place::int - 1) + 1 FOR 32), %(at)s
 FROM unnest(string_to_array(%(bodies)s, E'\\n')) WITH ORDINALITY AS line (body, place)
 WHERE EXISTS (SELECT FROM moved)
-"""
+"""  # noqa: S608 (constants only)
 
 _READ = """
 SELECT number, body, hash FROM sharewell.events
 WHERE ledger = %s AND number >= %s AND number < %s ORDER BY number LIMIT %s
 """
 
-#: Who holds an advisory lock on a 64-bit key, which pg_locks shows in two halves.
+_READ_SIDE = (
+    "SELECT number, analyst || key FROM sharewell.questions WHERE ledger = %s",
+    "SELECT number, asked FROM sharewell.endings WHERE ledger = %s",
+    "SELECT number, text FROM sharewell.answers WHERE ledger = %s",
+)
+
+_READ_QUESTIONS = """
+SELECT q.number, asked.body, ending.body, answers.text
+FROM sharewell.questions AS q JOIN sharewell.events AS asked USING (ledger, number)
+LEFT JOIN sharewell.endings AS e ON e.ledger = q.ledger AND e.asked = q.number
+LEFT JOIN sharewell.events AS ending ON ending.ledger = q.ledger AND ending.number = e.number
+LEFT JOIN sharewell.answers AS answers ON answers.ledger = q.ledger AND answers.number = e.number
+WHERE q.ledger = %s AND q.number > %s AND {} LIMIT %s
+"""
+#: Ordered by an expression, so that keys are looked up in their index and not in all rows, in order.
+_FILTERS: dict[QuestionFilter, str] = {
+    "keys": "q.key = ANY(%s::text[]) ORDER BY q.number + 0",
+    "number": "q.number = %s",
+    "analyst": "q.analyst = %s ORDER BY q.number",
+}
+
+#: The holder of an advisory lock on a 64-bit key, which pg_locks shows in two halves.
 _HOLDER = """
 SELECT a.pid, a.application_name, a.client_addr::text
 FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid)
@@ -69,9 +133,14 @@ AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()
 AND (l.classid::bigint << 32) | l.objid::bigint = %s
 """
 
-#: A server that has gone without a word is noticed after some seconds.
+#: After so many seconds a statement is cancelled by the server, and given up if the server is silent.
+STATEMENT_SECONDS = 10.0
+#: After so many seconds closing gives up freeing the lock; the server frees it when it finds out.
+CLOSING_SECONDS = 2.0
+
+#: Detect a silently lost server within seconds.
 _DEFAULTS = {
-    "connect_timeout": "10",
+    "connect_timeout": "5",
     "keepalives_idle": "10",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -79,61 +148,107 @@ _DEFAULTS = {
 }
 
 
+class _Connection(psycopg.Connection[Any]):
+    """A connection that is closed when the server is silent for too long.
+
+    A server that hangs keeps its sockets open, so no timeout of the network applies.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.patience = STATEMENT_SECONDS
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        """Wait for the server."""
+        try:
+            return super().wait(self._until_silent(gen), *args, **options)
+        except _ServerSilent:
+            self.close()
+            raise
+
+    def _until_silent(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """Pass on what a generator of the driver waits for, as long as anything comes."""
+        last = time.monotonic()
+        try:
+            awaited = next(gen)
+            while True:
+                ready = yield awaited
+                if ready:
+                    last = time.monotonic()
+                elif time.monotonic() - last > self.patience:
+                    raise _ServerSilent(f"no response for {self.patience:g} seconds")
+                awaited = gen.send(ready)
+        except StopIteration as finished:
+            return finished.value
+
+
+class _ServerSilent(psycopg.OperationalError):
+    """The server did not respond in time."""
+
+
 class PostgresStore(Store):
     """Rows of one named ledger in a PostgreSQL database, which may hold many.
 
-    The writer holds a session advisory lock. The server lets go of it when the session is over, and a
-    session is over only when nothing of it is being executed any more: whoever holds the lock sees the
-    last word of the writer before.
+    The writer holds a session advisory lock. It is freed after the session's last statement has ended,
+    so the next holder sees everything the previous writer committed.
     """
 
-    migrations: ClassVar[tuple[tuple[str, ...], ...]] = (_VERSION_1,)
+    migrations: ClassVar[tuple[tuple[str, ...], ...]] = (_VERSION_1, _VERSION_2)
 
     def __init__(
-        self, url: str, name: str = "default", *, read_only: bool = False, wait: float = 0.0
+        self,
+        url: str,
+        name: str = "default",
+        *,
+        read_only: bool = False,
+        create: bool = False,
+        wait: float = 0.0,
     ) -> None:
         if not name or "\0" in name:
-            raise LedgerError("A ledger in PostgreSQL must have a name.", hint='Such as "census".')
+            raise LedgerError("A ledger in PostgreSQL needs a name.", hint='Name it, as in "census".')
         self.name = name
         self.read_only = read_only
+        self._process = os.getpid()
         try:
-            # Not more than is needed goes into messages: an address may hold a password.
+            # Messages name host and database only: the URL may hold a password.
             stated = conninfo_to_dict(url)
             self._url = make_conninfo(url, **{k: v for k, v in _DEFAULTS.items() if k not in stated})
         except psycopg.Error:
             raise LedgerError(
-                "This is not the address of a PostgreSQL database.",
-                hint="Write postgresql://user@host/database.",
+                "Invalid PostgreSQL URL.", hint="Write postgresql://user@host/database."
             ) from None
-        self._place = f"{name} at {stated.get('host', 'this machine')}/{stated.get('dbname', '')}"
-        self._connection: psycopg.Connection[Any] | None = None
+        self._location = f"{name} at {stated.get('host', 'this machine')}/{stated.get('dbname', '')}"
+        self._connection: _Connection | None = None
         self._closed = False
+        #: Held while questions are read on a connection of their own.
+        self._reading = Lock()
+        self._reader: _Connection | None = None
         try:
-            with self._in_words():
+            with self._translated_errors():
                 self._connection = self._connect()
                 if not read_only:
-                    self._refuse_unfit_server(self._connection)
+                    self._check_server(self._connection)
                     self._take_lock(self._connection, wait)
-                self._prepare(self._connection)
+                self._prepare(self._connection, create and not read_only)
         except BaseException:
             self.close()
             raise
 
     def __str__(self) -> str:
-        return self._place
+        return self._location
 
     def head(self) -> Head:
-        """The stored head; where the connection was lost, over a new one that holds the lock."""
-        with self._in_words():
+        """The committed head; reconnects and takes the lock again if the connection was lost."""
+        with self._translated_errors():
             connection = self._connected()
             found = connection.execute(
                 "SELECT count, hash FROM sharewell.heads WHERE ledger = %s", (self.name,)
             ).fetchone()
         if found is None:
-            raise LedgerCorrupt("The ledger has lost its head.", hint="Restore it from a backup.")
+            raise LedgerCorrupt("The ledger has no head.", hint="Restore it from a backup.")
         return Head(found[0], bytes(found[1]))
 
-    def write(self, rows: Sequence[Row], old: Head, new: Head, at: float) -> bool:
+    def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
         values = {
             "ledger": self.name,
@@ -145,20 +260,21 @@ class PostgresStore(Store):
             "first": rows[0].number,
             "bodies": b"\n".join([row.body for row in rows]).decode(),
             "hashes": b"".join([row.hash for row in rows]),
+            **_parameters(side),
         }
-        with self._in_words():
+        with self._translated_errors():
             if self._connection is None or self._connection.closed:
-                # A new connection must not write before the head was looked at.
+                # A new connection must read the head before it writes.
                 raise LedgerUnavailable("The connection to the ledger was lost.")
             return self._connection.execute(_WRITE, values, binary=True).rowcount == len(rows)
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
-        """The rows in a range, each chunk in a short transaction of a connection of its own."""
-        with self._in_words():
+        """The rows in a range, each chunk in a short transaction on a separate connection."""
+        with self._translated_errors():
             connection = self._connect()
         with closing(connection):
             while start < stop:
-                with self._in_words():
+                with self._translated_errors():
                     found = connection.execute(
                         _READ, (self.name, start, stop, CHUNK), binary=True
                     ).fetchall()
@@ -168,33 +284,71 @@ class PostgresStore(Store):
                     return
                 start = found[-1][0] + 1
 
+    def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
+        """Some questions, on a connection of its own: no commit makes them wait."""
+        statement = _READ_QUESTIONS.format(_FILTERS[by])
+        many = len(value) if isinstance(value, list) else QUESTION_CHUNK
+        with self._reading, self._translated_errors():
+            if self._closed:
+                raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
+            if self._reader is None or self._reader.closed:
+                self._reader = self._connect()
+            found = self._reader.execute(statement, (self.name, after, value, many)).fetchall()
+        return [
+            QuestionRow(number, asked.encode(), ending and ending.encode(), text and text.encode())
+            for number, asked, ending, text in found
+        ]
+
+    def side_rows(self, *, answers: bool = True) -> SideRows | None:
+        """What is stored beside the chain."""
+        with self._translated_errors(), closing(self._connect()) as connection:
+            if self._version(connection) < 2:
+                return None
+            reads = _READ_SIDE if answers else _READ_SIDE[:2]
+            found = [dict(connection.execute(read, (self.name,)).fetchall()) for read in reads]
+            return SideRows(found[0], found[1], found[2] if answers else {})
+
     def check(self) -> list[str]:
-        """Nothing: the server minds its own files."""
+        """Nothing: the server checks its own files."""
         return []
 
     def close(self) -> None:
-        """Close the connection, and with it let the next writer in."""
-        self._closed = True
-        if self._connection is not None:
-            self._connection.close()
+        """Free the lock, then close the connection.
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(
+        Closing alone is not enough: the server frees a session's locks some time after the client has
+        closed its socket. A forked child leaves the shared session to its parent.
+        """
+        self._closed = True
+        if self._connection is None or os.getpid() != self._process:
+            return
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+        if not self.read_only:
+            # On a lost connection the server ends the session, and with it the lock.
+            with suppress(psycopg.Error):
+                self._connection.patience = CLOSING_SECONDS
+                self._connection.execute("SELECT pg_advisory_unlock_all()")
+        self._connection.close()
+
+    def _connect(self) -> _Connection:
+        connection = _Connection.connect(
             self._url,
             autocommit=True,
             client_encoding="utf8",
-            application_name=f"sharewell, process {os.getpid()} on {socket.gethostname()}"[:63],
+            application_name=_program(),
         )
         try:
-            # The server, the database or the user may have another default.
+            # Server, database or user may set another default.
             connection.execute("SET synchronous_commit = on")
+            connection.execute(f"SET statement_timeout = {1000 * STATEMENT_SECONDS:.0f}")
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _connected(self) -> psycopg.Connection[Any]:
-        """The connection, made again where it was lost; a writer's holds the lock."""
+    def _connected(self) -> _Connection:
+        """The connection, or a new one if it was lost; a writer takes the lock again."""
         if self._closed:
             raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
         if self._connection is None or self._connection.closed:
@@ -202,29 +356,25 @@ class PostgresStore(Store):
             try:
                 if not self.read_only:
                     self._take_lock(connection, 0.0)
-            except LedgerInUse as error:
-                # It may well be our own former session, which the server has not ended yet.
-                connection.close()
-                raise LedgerUnavailable(error.message, hint=error.hint) from None
             except BaseException:
                 connection.close()
                 raise
             self._connection = connection
         return self._connection
 
-    def _refuse_unfit_server(self, connection: psycopg.Connection[Any]) -> None:
+    def _check_server(self, connection: _Connection) -> None:
         if connection.execute("SHOW server_encoding").fetchone() != ("UTF8",):
             raise LedgerError(
-                f"The database of the ledger {self._place} cannot hold every text.",
-                hint="Keep the ledger in a database that was created WITH ENCODING 'UTF8'.",
+                f"The database of the ledger {self._location} does not use UTF-8.",
+                hint="Keep the ledger in a database created WITH ENCODING 'UTF8'.",
             )
         if connection.execute("SHOW fsync").fetchone() != ("on",):
             raise LedgerError(
-                "The PostgreSQL server does not wait for its disk (fsync is off) and may lose events.",
+                "The PostgreSQL server may lose committed events: fsync is off.",
                 hint="Set fsync = on in its configuration.",
             )
 
-    def _take_lock(self, connection: psycopg.Connection[Any], wait: float) -> None:
+    def _take_lock(self, connection: _Connection, wait: float) -> None:
         key = _key(f"sharewell ledger {self.name}")
         deadline = time.monotonic() + wait
         while connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() != (True,):
@@ -233,70 +383,91 @@ class PostgresStore(Store):
                 continue
             holder = connection.execute(_HOLDER, (key,)).fetchone()
             pid, program, address = holder or ("?", "", None)
-            raise LedgerInUse(
-                f"The ledger {self._place} is in use by {program or 'another program'}"
-                f"{f' at {address}' if address else ''} (session {pid} of the server).",
-                hint="Stop that one first, or open with `wait` to wait for it; "
-                "to look at the ledger only, open it with `read_only`.",
+            # On reconnecting, this process's former session may not have ended yet.
+            former = connection is not self._connection and program in ("", _program())
+            raise (LedgerUnavailable if former else LedgerInUse)(
+                f"The ledger {self._location} is in use by {program or 'another program'}"
+                f"{f' at {address}' if address else ''} (server session {pid}).",
+                hint="Stop that process, or open with `wait`; to read only, open with `read_only`.",
             )
 
-    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
-        """Bring the tables up to date, and begin the ledger where there is none of that name."""
-        if self.read_only:
+    def _prepare(self, connection: _Connection, create: bool) -> None:
+        """Check that the ledger exists, or create it, and migrate the tables."""
+        if self.read_only or not create:
             version = self._version(connection)
-            if pending(self.migrations, version):
-                raise (LedgerError if version else LedgerMissing)(
-                    f"The tables of the ledger {self._place} are of an older version, or not there yet.",
-                    hint="Open it for writing once, which brings them up to date.",
-                )
-            if not connection.execute(
+            known = version and connection.execute(
                 "SELECT FROM sharewell.heads WHERE ledger = %s", (self.name,)
-            ).rowcount:
-                raise LedgerMissing(f"There is no ledger {self._place}.", hint="Check the name.")
+            )
+            if not known or not known.rowcount:
+                raise LedgerMissing(
+                    f"No ledger {self._location}.", hint="Check the name, or restore a backup."
+                )
+            self.pending_migrations(version)
+        if self.read_only:
             return
         with connection.transaction():
-            # Ledgers of other names share the tables, and may be opened at this very moment.
+            # Ledgers of other names share the tables and may be opened concurrently.
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_key("sharewell schema"),))
-            statements = pending(self.migrations, self._version(connection))
-            if statements:
+            version = self._version(connection)
+            if statements := self.pending_migrations(version):
                 connection.execute("CREATE SCHEMA IF NOT EXISTS sharewell")
                 connection.execute("CREATE TABLE IF NOT EXISTS sharewell.schema_version (version int)")
                 for statement in statements:
                     connection.execute(statement)
+                if version == 1:
+                    self._index(connection)
                 connection.execute(
                     "INSERT INTO sharewell.schema_version VALUES (%s)", (len(self.migrations),)
                 )
-            connection.execute(
-                "INSERT INTO sharewell.heads VALUES (%s, 0, %s) ON CONFLICT DO NOTHING",
-                (self.name, BEGINNING),
-            )
+            if create:
+                connection.execute(
+                    "INSERT INTO sharewell.heads VALUES (%s, 0, %s) ON CONFLICT DO NOTHING",
+                    (self.name, BEGINNING),
+                )
 
-    def _version(self, connection: psycopg.Connection[Any]) -> int:
-        there = connection.execute("SELECT to_regclass('sharewell.schema_version')").fetchone()
-        if there == (None,):
+    @staticmethod
+    def _index(connection: _Connection) -> None:
+        """Index the questions of all ledgers that were written without an index."""
+        for (ledger,) in connection.execute("SELECT ledger FROM sharewell.heads").fetchall():
+            start = 0
+            while rows := connection.execute(_READ, (ledger, start, 2**62, CHUNK)).fetchall():
+                side = SideRows.of_bodies((number, body.encode()) for number, body, _ in rows)
+                values = {"ledger": ledger, **_parameters(side)}
+                connection.execute(_INSERT_QUESTIONS, values)
+                connection.execute(f"{_INSERT_ENDINGS} ON CONFLICT DO NOTHING", values)
+                start = rows[-1][0] + 1
+
+    def _version(self, connection: _Connection) -> int:
+        table = connection.execute("SELECT to_regclass('sharewell.schema_version')").fetchone()
+        if table == (None,):
             return 0
         found = connection.execute("SELECT max(version) FROM sharewell.schema_version").fetchone()
         return int(found[0] or 0) if found else 0
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        """Says in our words what the server or the driver says in its own."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Translate errors of the server and the driver."""
         try:
             yield
         except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
             raise LedgerCorrupt(
-                f"The ledger {self._place} is damaged: {_first_line(error)}.",
+                f"The ledger {self._location} is damaged: {_first_line(error)}.",
                 hint="Restore it from a backup.",
             ) from None
         except psycopg.Error as error:
             raise LedgerUnavailable(
-                f"The ledger {self._place} is not available: {_first_line(error)}.",
-                hint="Check that the server runs and has room; the next event is tried afresh.",
+                f"The ledger {self._location} is unavailable: {_first_line(error)}.",
+                hint="Check that the server runs and has free space; the next event is tried again.",
             ) from None
 
 
+def _program() -> str:
+    """The name of this process in messages of the server and of others that want its lock."""
+    return f"sharewell, process {os.getpid()} on {socket.gethostname()}"[:63]
+
+
 def _key(text: str) -> int:
-    """A key for an advisory lock: 63 bits of a hash, so that it is never negative."""
+    """The key of an advisory lock: 63 bits of a hash, so never negative."""
     return int.from_bytes(sha256(text.encode()).digest()[:8], "big") >> 1
 
 
@@ -304,22 +475,9 @@ def _first_line(error: psycopg.Error) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-class PostgresLedger(DurableLedger):
-    """A durable ledger of a name in a PostgreSQL database; a second writer is refused, or waits.
-
-    `url` is an address such as `postgresql://user@host/database`. After a lost connection the ledger
-    tries for up to `patience` seconds to reach the server again.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        name: str = "default",
-        *,
-        read_only: bool = False,
-        wait: float = 0.0,
-        patience: float = 5.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        store = PostgresStore(url, name, read_only=read_only, wait=wait)
-        super().__init__(store, patience=patience, clock=clock)
+def _parameters(side: SideRows) -> dict[str, str]:
+    """The rows of the side tables as JSON."""
+    return {
+        name: orjson.dumps(rows, option=orjson.OPT_NON_STR_KEYS).decode()
+        for name, rows in side._asdict().items()
+    }

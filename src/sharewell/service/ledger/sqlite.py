@@ -1,24 +1,32 @@
-"""A ledger in one SQLite file."""
+"""Ledgers in SQLite files."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import ClassVar
 
 import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerMissing, LedgerUnavailable
-from sharewell.service.ledger.chain import Head, Row
-from sharewell.service.ledger.durable import DurableLedger
 from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.store import CHUNK, Store, pending
+from sharewell.service.ledger.private_files import create_private, sync_folder
+from sharewell.service.ledger.store import (
+    CHUNK,
+    QUESTION_CHUNK,
+    Head,
+    QuestionFilter,
+    QuestionRow,
+    Row,
+    SideRows,
+    Store,
+)
 
-#: "ShWe": marks a SQLite file as a ledger of ours.
+#: "ShWe": marks a SQLite file as a Sharewell ledger.
 APPLICATION_ID = 0x53685765
 
 _VERSION_1 = (
@@ -27,79 +35,124 @@ _VERSION_1 = (
     ) STRICT""",
     "CREATE TABLE head (count INTEGER NOT NULL, hash BLOB NOT NULL) STRICT",
     "INSERT INTO head VALUES (0, zeroblob(32))",
-    # Against slips of the hand only: the chain is what finds a change that was meant.
+    # Against accidents only; the chain detects deliberate changes.
     """CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END""",
     """CREATE TRIGGER events_stay BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END""",
 )
 
-#: A whole commit as one statement, which every writer's connection makes for itself. After each
-#: statement Python's other threads may have a turn, and to wait for one's own again takes longer than to
-#: store a row.
-_ONE_STATEMENT = (
+_VERSION_2 = (
+    """CREATE TABLE questions (
+        number INTEGER PRIMARY KEY, analyst TEXT NOT NULL, key TEXT NOT NULL
+    ) STRICT""",
+    # None by analyst: analysts are few, and each index makes every question dearer.
+    "CREATE INDEX questions_by_key ON questions (key)",
+    "CREATE TABLE endings (asked INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT",
+    "CREATE TABLE answers (number INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT",
+)
+
+#: Fill the side tables from three JSON objects, whose names are the numbers of events.
+_INSERT_QUESTIONS = """INSERT INTO questions (number, analyst, key)
+SELECT CAST(key AS INTEGER), substr(value, 1, 32), substr(value, 33) FROM json_each({})"""
+_INSERT_ENDINGS = """INSERT OR IGNORE INTO endings (asked, number)
+SELECT value, CAST(key AS INTEGER) FROM json_each({})"""
+_INSERT_ANSWERS = """INSERT INTO answers (number, text)
+SELECT CAST(key AS INTEGER), value FROM json_each({})"""
+
+#: Temporary objects that make a commit one statement. Python may switch threads after each statement,
+#: and waiting to run again takes longer than storing a row.
+_COMMIT_OBJECTS = (
     """CREATE TEMP VIEW commits AS SELECT
-        0 AS old_count, x'' AS old_hash, 0 AS count, x'' AS hash, '' AS bodies, x'' AS hashes, 0.0 AS at
+        0 AS old_count, x'' AS old_hash, 0 AS count, x'' AS hash, '' AS bodies, x'' AS hashes, 0.0 AS at,
+        '' AS questions, '' AS endings, '' AS answers
     """,
-    """CREATE TEMP TRIGGER commit_if_nobody_else_has INSTEAD OF INSERT ON commits
+    f"""CREATE TEMP TRIGGER commit_if_nobody_else_has INSTEAD OF INSERT ON commits
     WHEN (SELECT (count, hash) = (NEW.old_count, NEW.old_hash) FROM head)
     BEGIN
         UPDATE head SET count = NEW.count, hash = NEW.hash;
         INSERT INTO events (number, body, hash, at)
         SELECT NEW.old_count + key, value, substr(NEW.hashes, 32 * key + 1, 32), NEW.at
         FROM json_each(NEW.bodies);
-    END""",
+        {_INSERT_QUESTIONS.format("NEW.questions")};
+        {_INSERT_ENDINGS.format("NEW.endings")};
+        {_INSERT_ANSWERS.format("NEW.answers")};
+    END""",  # noqa: S608 (constants only)
 )
-_COMMIT = "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?)"
+_COMMIT = "INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+_READ_QUESTIONS = """
+SELECT q.number, asked.body, ending.body, answers.text
+FROM questions AS q JOIN events AS asked ON asked.number = q.number
+LEFT JOIN endings ON endings.asked = q.number
+LEFT JOIN events AS ending ON ending.number = endings.number
+LEFT JOIN answers ON answers.number = endings.number
+WHERE q.number > ? AND {} LIMIT ?
+"""
+#: Ordered by an expression, so that keys are looked up in their index and not in all rows, in order.
+_FILTERS: dict[QuestionFilter, str] = {
+    "keys": "q.key IN (SELECT value FROM json_each(?)) ORDER BY q.number + 0",
+    "number": "q.number = ?",
+    "analyst": "q.analyst = ? ORDER BY q.number",
+}
 
 _HINTS = {
-    sqlite3.SQLITE_FULL: "Make room on the disk; the next event is tried afresh.",
-    sqlite3.SQLITE_IOERR: "Check the disk and the room on it; the next event is tried afresh.",
-    sqlite3.SQLITE_READONLY: "See to it that the file and its folder can be written.",
-    sqlite3.SQLITE_CANTOPEN: "See to it that the file and its folder can be read and written.",
-    sqlite3.SQLITE_BUSY: "Close the other program that holds the file.",
+    sqlite3.SQLITE_FULL: "Free disk space; the next event is tried again.",
+    sqlite3.SQLITE_IOERR: "Check the disk and its free space; the next event is tried again.",
+    sqlite3.SQLITE_READONLY: "Make the file and its folder writable.",
+    sqlite3.SQLITE_CANTOPEN: "Make the file and its folder readable and writable.",
+    sqlite3.SQLITE_BUSY: "Close the other program that has the file open.",
 }
 
 
 class SqliteStore(Store):
-    """Rows in a SQLite file: write-ahead log, synchronised at every commit.
+    """Rows in a SQLite file with a write-ahead log, synced at every commit.
 
-    Beside the file lie `-wal` and `-shm`, which belong to it while it is open or after a crash, and
-    `.lock`, which the one writer holds.
+    `-wal` and `-shm` beside the file belong to it while it is open and after a crash; the writer holds
+    `.lock`.
     """
 
-    migrations: ClassVar[tuple[tuple[str, ...], ...]] = (_VERSION_1,)
+    migrations: ClassVar[tuple[tuple[str, ...], ...]] = (_VERSION_1, _VERSION_2)
 
-    def __init__(self, path: str | Path, *, read_only: bool = False, wait: float = 0.0) -> None:
+    def __init__(
+        self, path: str | Path, *, read_only: bool = False, create: bool = False, wait: float = 0.0
+    ) -> None:
         if sqlite3.sqlite_version_info < (3, 38):
             raise LedgerError(
-                f"A ledger needs SQLite 3.38, and this Python has {sqlite3.sqlite_version}.",
+                f"A ledger needs SQLite 3.38 or newer; this Python has {sqlite3.sqlite_version}.",
                 hint="Use a newer Python or operating system, or keep the ledger in PostgreSQL.",
             )
         self.path = Path(path).resolve()
         self.read_only = read_only
         self._lock: FileLock | None = None
         self._connection: sqlite3.Connection | None = None
+        #: Held while questions are read on a connection of their own.
+        self._reading = Lock()
+        self._reader: sqlite3.Connection | None = None
         try:
-            if read_only:
-                if not self.path.is_file():
-                    raise LedgerMissing(f"There is no ledger {self.path}.", hint="Check the path.")
-            else:
-                self._lock = FileLock(self.path.with_name(f"{self.path.name}.lock"), self.path, wait)
-                # SQLite would make it readable by everybody. The -wal and -shm take after it.
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            if (read_only or not create) and not self.path.exists():
+                raise LedgerMissing(
+                    f"No ledger at {self.path}.", hint="Check the path, or restore a backup."
+                )
+            if not read_only:
+                self._lock = FileLock(self._beside(".lock"), self.path, wait)
+            if not self.path.exists():
+                self._create()
+            if not read_only:
+                # SQLite would open a file that cannot be written as one to read.
+                os.close(os.open(self.path, os.O_RDWR))
             self._prepare()
         except FileNotFoundError:
             self.close()
             raise LedgerError(
-                f"There is no folder {self.path.parent} for the ledger.",
-                hint="Make it, or check the path.",
+                f"The folder {self.path.parent} of the ledger does not exist.",
+                hint="Create it, or check the path.",
             ) from None
         except OSError as error:
             self.close()
             raise LedgerUnavailable(
-                f"The ledger {self.path} cannot be opened: {error.strerror}.",
-                hint="See to it that the file and its folder can be read and written.",
+                f"Cannot open the ledger {self.path}: {error.strerror}.",
+                hint="Make the file and its folder readable and writable.",
             ) from None
         except BaseException:
             self.close()
@@ -109,50 +162,78 @@ class SqliteStore(Store):
         return str(self.path)
 
     def head(self) -> Head:
-        """The stored head; a statement that failed has left nothing behind."""
-        with self._in_words():
+        """The committed head; a failed statement leaves nothing behind."""
+        with self._translated_errors():
             found = self._connected().execute("SELECT count, hash FROM head").fetchall()
         if len(found) != 1:
-            raise LedgerCorrupt("The ledger has lost its head.", hint="Restore it from a backup.")
+            raise LedgerCorrupt("The ledger has no head.", hint="Restore it from a backup.")
         return Head(*found[0])
 
-    def write(self, rows: Sequence[Row], old: Head, new: Head, at: float) -> bool:
+    def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
-        bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
+        bodies = _json([row.body.decode() for row in rows])
         hashes = b"".join([row.hash for row in rows])
-        with self._in_words():
+        values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *map(_json, side))
+        with self._translated_errors():
             connection = self._connected()
             before = connection.total_changes
-            connection.execute(_COMMIT, (old.count, old.hash, new.count, new.hash, bodies, hashes, at))
+            connection.execute(_COMMIT, values)
             return connection.total_changes > before
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
-        """The rows in a range, each chunk in a short transaction of a connection of its own."""
+        """The rows in a range, each chunk in a short transaction on a separate connection."""
         with closing(self._open_to_read()) as connection:
             while start < stop:
-                with self._in_words():
+                with self._translated_errors():
                     chunk = connection.execute(
                         "SELECT number, body, hash FROM events "
                         "WHERE number >= ? AND number < ? ORDER BY number LIMIT ?",
                         (start, stop, CHUNK),
                     ).fetchall()
-                yield from map(Row._make, chunk)
+                for number, body, digest in chunk:
+                    yield Row(number, _as_bytes(body), _as_bytes(digest))
                 if len(chunk) < CHUNK:
                     return
                 start = chunk[-1][0] + 1
 
+    def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
+        """Some questions, on a connection of its own: no commit makes them wait."""
+        statement = _READ_QUESTIONS.format(_FILTERS[by])
+        many = len(value) if isinstance(value, list) else QUESTION_CHUNK
+        stored = _json(value) if isinstance(value, list) else value
+        with self._reading, self._translated_errors():
+            if self._reader is None:
+                self._connected()
+                self._reader = self._open_to_read()
+            found = self._reader.execute(statement, (after, stored, many)).fetchall()
+        return list(map(QuestionRow._make, found))
+
+    def side_rows(self, *, answers: bool = True) -> SideRows | None:
+        """What is stored beside the chain."""
+        with closing(self._open_to_read()) as connection, self._translated_errors():
+            if self._version(connection) < 2:
+                return None
+            questions = connection.execute("SELECT number, analyst || key FROM questions")
+            endings = connection.execute("SELECT number, asked FROM endings")
+            texts = connection.execute("SELECT number, text FROM answers WHERE ?", (answers,))
+            return SideRows(
+                {number: _as_bytes(both).decode(errors="replace") for number, both in questions},
+                dict(endings),
+                {number: _as_bytes(text).decode(errors="replace") for number, text in texts},
+            )
+
     def check(self) -> list[str]:
-        """SQLite's own check of the whole file."""
-        with self._in_words(), closing(self._open_to_read()) as connection:
+        """Run SQLite's integrity check on the whole file."""
+        with self._translated_errors(), closing(self._open_to_read()) as connection:
             found = connection.execute("PRAGMA integrity_check").fetchall()
         damage = [text.decode(errors="replace") for (text,) in found if text != b"ok"]
-        return [*self._cut_off(), *damage]
+        return [*self._truncation(), *damage]
 
-    def _cut_off(self) -> list[str]:
-        """Whether the file is shorter than its header says, in words.
+    def _truncation(self) -> list[str]:
+        """Detect a file that is shorter than its header says.
 
-        SQLite forgives a last page that is cut, and takes a file of less than a page for a new one: a
-        ledger would begin anew, with its whole budget.
+        SQLite accepts an incomplete last page, and treats a file of less than a page as a new one: the
+        ledger would start again with its whole budget.
         """
         with self.path.open("rb") as file:
             header = file.read(100)
@@ -160,17 +241,24 @@ class SqliteStore(Store):
         page = int.from_bytes(header[16:18], "big")
         stated = int.from_bytes(header[28:32], "big") * (65_536 if page == 1 else page)
         if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-            return ["it is not a database"]
+            return ["not a database"]
         if (size < stated or 0 < size < 512) and not self._log_size():
-            return [f"it is cut off, with {size} bytes left of {stated}"]
+            return [f"truncated to {size} of {stated} bytes"]
         return []
 
     def _log_size(self) -> int:
-        log = self.path.with_name(f"{self.path.name}-wal")
+        log = self._beside("-wal")
         return log.stat().st_size if log.exists() else 0
 
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}{suffix}")
+
     def close(self) -> None:
-        """Close the file, which empties the write-ahead log into it, and let the next writer in."""
+        """Close the file, which empties the write-ahead log into it, then free the lock."""
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -183,45 +271,61 @@ class SqliteStore(Store):
             raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
         return self._connection
 
+    def _create(self) -> None:
+        """Make a ledger under another name, then rename it: a crash leaves a whole one, or none."""
+        new = self._beside(".new")
+        new.unlink(missing_ok=True)
+        # SQLite would create it world-readable. The -wal and -shm inherit its mode.
+        os.close(create_private(new))
+        with self._translated_errors(), closing(self._open(new.as_uri())) as connection:
+            # All in the file itself: while a ledger has no checkpoint, a lost log is a lost ledger.
+            self._migrate(connection, 0)
+        new.replace(self.path)
+        sync_folder(self.path.parent)
+
     def _prepare(self) -> None:
-        """See that the file is a ledger of ours or nothing yet, and bring it up to date."""
+        """Check that the file is a Sharewell ledger, and migrate its tables."""
         size = self.path.stat().st_size
-        if (damage := self._cut_off() if size else []) and (size < 512 or not self.read_only):
+        if not size:
+            raise self._empty()
+        if (damage := self._truncation()) and (size < 512 or not self.read_only):
             raise LedgerCorrupt(
                 f"The ledger {self.path} is damaged: {damage[0]}.", hint="Restore it from a backup."
             )
-        if not size and self.read_only:
-            raise LedgerCorrupt(f"The ledger {self.path} is empty.", hint="Restore it from a backup.")
         if self.read_only:
             self._connection = self._open_to_read()
         else:
             self._connection = self._open(self.path.as_uri())
-        with self._in_words():
-            statements = pending(self.migrations, self._version())
-            if statements and self.read_only:
-                raise LedgerError(
-                    f"The tables of the ledger {self.path} are of an older version, or not there yet.",
-                    hint="Open it for writing once, which brings it up to date.",
-                )
-            if not self.read_only:
-                self._keep_log()
-            if statements:
-                self._migrate(statements)
-            if not self.read_only:
-                for statement in _ONE_STATEMENT:
-                    self._connection.execute(statement)
+        with self._translated_errors():
+            version = self._version(self._connection)
+            if not version:
+                raise self._empty()
+            pending = self.pending_migrations(version)
+            if self.read_only:
+                return
+            self._enable_log()
+            if pending:
+                self._migrate(self._connection, version)
+            for statement in _COMMIT_OBJECTS:
+                self._connection.execute(statement)
+
+    def _empty(self) -> LedgerCorrupt:
+        return LedgerCorrupt(
+            f"The ledger {self.path} is empty.",
+            hint="Restore a backup. If there is none, move the file away and run `sharewell recover`.",
+        )
 
     @staticmethod
     def _open(uri: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=5.0
+            uri, uri=True, isolation_level=None, check_same_thread=False, timeout=30.0
         )
-        # Bytes as they are: a text that was damaged must reach the chain, which says where it is.
+        # Raw bytes: damaged text must reach the chain check, which locates it.
         connection.text_factory = bytes
         return connection
 
     def _open_to_read(self) -> sqlite3.Connection:
-        with self._in_words():
+        with self._translated_errors():
             uri = f"{self.path.as_uri()}?mode=ro"
             connection = self._open(uri)
             try:
@@ -231,44 +335,44 @@ class SqliteStore(Store):
                 connection.close()
                 if not self.read_only or self._log_size():
                     raise
-                # In a folder that cannot be written, SQLite cannot read beside a writer. Where there
-                # is no log there is no writer either.
+                # In a read-only folder SQLite cannot read concurrently with a writer. Without a log
+                # there is no writer.
                 return self._open(f"{uri}&immutable=1")
 
-    def _keep_log(self) -> None:
+    def _enable_log(self) -> None:
         connection = self._connected()
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != b"wal":
             raise LedgerError(
-                f"SQLite cannot keep a write-ahead log for {self.path}.",
-                hint="Keep the ledger on a disk of this machine.",
+                f"SQLite cannot use a write-ahead log for {self.path}.",
+                hint="Keep the ledger on a local disk.",
             )
-        # With NORMAL, which is faster, a commit could be lost with the machine's power.
+        # With NORMAL a commit can be lost in a power failure.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
 
-    def _version(self) -> int:
-        connection = self._connected()
+    def _version(self, connection: sqlite3.Connection) -> int:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         mark = connection.execute("PRAGMA application_id").fetchone()[0]
         if not tables and not mark:
             return 0
         if mark != APPLICATION_ID or b"schema_version" not in tables:
             raise LedgerError(
-                f"{self.path} is a SQLite file, but not a ledger of Sharewell.",
-                hint="Check the path; the file was not touched.",
+                f"{self.path} is a SQLite database but not a Sharewell ledger.",
+                hint="Check the path; the file was not changed.",
             )
         version = connection.execute("SELECT max(version) FROM schema_version").fetchone()[0]
         return int(version or 0)
 
-    def _migrate(self, statements: Sequence[str]) -> None:
-        connection = self._connected()
+    def _migrate(self, connection: sqlite3.Connection, version: int) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER) STRICT")
-            for statement in statements:
+            for statement in self.pending_migrations(version):
                 connection.execute(statement)
+            if version == 1:
+                self._index(connection)
             connection.execute("INSERT INTO schema_version VALUES (?)", (len(self.migrations),))
             connection.execute("COMMIT")
         except BaseException:
@@ -276,9 +380,18 @@ class SqliteStore(Store):
                 connection.rollback()
             raise
 
+    @staticmethod
+    def _index(connection: sqlite3.Connection) -> None:
+        """Index the questions of a ledger that was written without an index."""
+        events = connection.execute("SELECT number, body FROM events ORDER BY number")
+        while chunk := events.fetchmany(CHUNK):
+            side = SideRows.of_bodies(chunk)
+            connection.execute(_INSERT_QUESTIONS.format("?"), (_json(side.questions),))
+            connection.execute(_INSERT_ENDINGS.format("?"), (_json(side.endings),))
+
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
-        """Says in our words what SQLite says in its own."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Translate SQLite's errors."""
         try:
             yield
         except sqlite3.Error as error:
@@ -288,30 +401,14 @@ class SqliteStore(Store):
                     f"The ledger {self.path} is damaged: {error}.", hint="Restore it from a backup."
                 ) from None
             raise LedgerUnavailable(
-                f"The ledger {self.path} is not available: {error}.", hint=_HINTS.get(code, "")
+                f"The ledger {self.path} is unavailable: {error}.", hint=_HINTS.get(code, "")
             ) from None
 
 
-class SqliteLedger(DurableLedger):
-    """A durable ledger in one SQLite file; a second writer is refused, or waits so many seconds.
+def _as_bytes(value: object) -> bytes:
+    """A stored text or blob; a damaged file may have something else in its place."""
+    return value if isinstance(value, bytes) else b""
 
-    >>> import tempfile
-    >>> from sharewell.privacy.ledger import Left
-    >>> path = f"{tempfile.mkdtemp()}/ledger.sqlite"
-    >>> with SqliteLedger(path) as ledger:
-    ...     ledger.append(Left("ann"))
-    0
-    >>> with SqliteLedger(path, read_only=True) as ledger:
-    ...     list(ledger.events())
-    [Left(payer='ann')]
-    """
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        read_only: bool = False,
-        wait: float = 0.0,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(SqliteStore(path, read_only=read_only, wait=wait), clock=clock)
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -1,6 +1,9 @@
-"""Verification of a ledger, offline and from what it holds alone: one file a check."""
+"""Offline verification of ledgers.
 
-from sharewell.service.verify.finding import Check, Finding
-from sharewell.service.verify.report import Verification, verify
+Deliberately separate from the code that runs the service: a verifier must not share its mistakes.
+"""
 
-__all__ = ["Check", "Finding", "Verification", "verify"]
+from sharewell.service.verify.audit import Check, LedgerFinding
+from sharewell.service.verify.verification import Verification, verify
+
+__all__ = ["Check", "LedgerFinding", "Verification", "verify"]

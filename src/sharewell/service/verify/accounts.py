@@ -1,4 +1,4 @@
-"""The accounts: shares within the total, charges within the shares, and releases that were paid for."""
+"""Check the accounts: shares within the total, charges within shares, releases that were paid for."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from sharewell.config.config import Config
+from sharewell.config import Config
 from sharewell.engine.data_vector import DataVector
-from sharewell.errors import SharewellError
-from sharewell.mechanism.base import decode
+from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import plain
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import (
     Armed,
     Asked,
+    Begun,
     Charged,
     Configured,
+    CuratorAction,
     Done,
     Event,
     Exceeded,
     Granted,
     Left,
     Opened,
+    Recovered,
     Released,
     Turn,
 )
@@ -34,41 +36,25 @@ from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Measurable, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
-from sharewell.service.verify.finding import Check
-from sharewell.service.verify.record import Record, config_of
-
-#: What damaged plain data may raise when it is read.
-MALFORMED = (
-    SharewellError,
-    KeyError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    IndexError,
-)
+from sharewell.service.verify.audit import MALFORMED, Audit, LedgerSnapshot, read_settings
 
 
-def check_accounts(record: Record) -> Check:
-    """Look at everything that concerns the budget, event by event."""
-    check = Check("accounts")
-    walk = _Walk(record, check)
-    for number, event in record:
-        walk.visit(number, event)
-    walk.finish()
-    return check
+class AccountsAudit(Audit):
+    """Checks every event that concerns the budget."""
 
+    name = "accounts"
 
-class _Walk:
-    def __init__(self, record: Record, check: Check) -> None:
-        self._record = record
-        self._check = check
+    def __init__(self, snapshot: LedgerSnapshot) -> None:
+        super().__init__(snapshot)
+        self._dataset = ""
+        #: Whether an event was seen that belongs after the opening of a dataset.
+        self._has_started = False
         self._opened: Opened | None = None
         self._curator: Curator | None = None
         self._shares: dict[str, Fraction] = {}
         self._spent: dict[str, Fraction] = {}
         self._gone: set[str] = set()
-        #: How many values each charge for a measurement is to release.
+        #: How many values each charge for a measurement must release.
         self._rows: dict[int, int] = {}
         self._plans: dict[int, SparseVectorPlan | None] = {}
         self._released: set[int] = set()
@@ -78,10 +64,15 @@ class _Walk:
         self._positives: Counter[int] = Counter()
 
     def visit(self, number: int, event: Event) -> None:
+        """Check the next event."""
         if isinstance(event, Asked | Turn | Done | Left | Exceeded) and self._pending:
-            self._overdue(number)
-        if number == 0 and not isinstance(event, Opened):
-            self._check.fault("not-opened", "Event 0 does not open a dataset.", 0)
+            self._report_overdue(number)
+        if isinstance(event, Begun | CuratorAction):
+            self._administer(number, event)
+            return
+        if not self._has_started and not isinstance(event, Opened):
+            self.fault("not-opened", number, "The first event does not open a dataset.")
+        self._has_started = True
         match event:
             case Opened():
                 self._open(number, event)
@@ -95,60 +86,70 @@ class _Walk:
                 self._charge(number, event)
             case Released():
                 self._release(number, event)
+            case Recovered():
+                self._recover(number, event)
             case Armed(charge):
                 self._arm(number, charge)
             case Exceeded():
                 self._exceed(number, event)
 
     def finish(self) -> None:
-        if not len(self._record):
-            self._check.fault("not-opened", "There are no events: no dataset was ever opened.")
-        self._check.count("payers", len(self._shares))
+        """Report what is still open at the end."""
+        if not len(self.snapshot):
+            self.fault("not-opened", None, "The ledger is empty: no dataset was opened.")
+        self.check.count("payers", len(self._shares))
         for charge in self._rows.keys() - self._released:
-            self._check.note(
-                "not-released",
-                f"What event {charge} paid for was not released yet; the next start will do it.",
-                charge,
-            )
+            text = "What was paid for is not released yet; the next start releases it."
+            self.check.note("not-released", charge, text)
         for charge in self._plans.keys() - self._armed:
-            self._check.note(
-                "not-armed",
-                f"The sparse vector of event {charge} was not armed yet; the next start will do it.",
-                charge,
-            )
+            text = "The sparse vector is not armed yet; the next start arms it."
+            self.check.note("not-armed", charge, text)
 
     def _open(self, number: int, opened: Opened) -> None:
-        if number:
-            self._check.fault("opened-twice", f"Event {number} opens the dataset again.", number)
+        if self._opened is not None:
+            self.fault("opened-twice", number, "The dataset is opened again.")
         elif opened.total <= 0:
-            self._check.fault("amount", f"The budget of event {number} is not positive.", number)
+            self.fault("amount", number, "The budget is not positive.")
         self._opened = self._opened or opened
 
     def _configure(self, number: int, event: Configured) -> None:
-        config = config_of(event)
+        config = read_settings(event)
         if config is None:
-            self._check.fault(
-                "settings", f"The settings of event {number} are no configuration.", number
-            )
+            self.fault("settings", number, "The settings are not a valid configuration.")
             return
-        self._check.count("settings")
+        self.check.count("settings")
         if event == self._settings:
-            self._check.fault("settings", f"Event {number} states the settings in force again.", number)
+            self.fault("settings", number, "The settings repeat those in force.")
         self._settings = event
         if self._opened is not None:
             self._compare(number, config, self._opened)
         for payer, share in config.shares.items():
-            if self._shares.get(payer) != share and not self._unsure:
-                self._check.fault(
-                    "settings",
-                    f"The settings of event {number} give {payer} another share than the ledger does.",
-                    number,
-                )
+            if self._shares.get(payer) != share and not self.has_gap:
+                self.fault("settings", number, f"The settings give {payer} another share.")
         if self._curator is None:
             empty = DataVector(config.domain, np.zeros(config.domain.size, dtype=np.int64))
             self._curator = Curator(
                 empty, config.budget, {}, neighbours=config.neighbours, noise=NoNoise()
             )
+
+    def _administer(self, number: int, event: Begun | CuratorAction) -> None:
+        if isinstance(event, CuratorAction):
+            self.check.count("actions of curators")
+        elif self._dataset:
+            self.fault("begun-twice", number, "The ledger is begun a second time.")
+        else:
+            self._dataset = event.dataset
+
+    def _recover(self, number: int, event: Recovered) -> None:
+        """Book what was lost, and allow nothing more for the charges before."""
+        self.check.note("recovered", number, "Events were lost; what they spent is booked as spent.")
+        for payer, cost in event.bill.items():
+            self._pay(number, payer, cost, may_have_left=True)
+        self._released |= self._rows.keys()
+        self._armed |= self._plans.keys()
+        self._pending.clear()
+        for charge, plan in self._plans.items():
+            self._positives[charge] = 0 if plan is None else plan.positives
 
     def _compare(self, number: int, config: Config, opened: Opened) -> None:
         stated = {
@@ -161,78 +162,58 @@ class _Walk:
         }
         for what, value in stated.items():
             if getattr(opened, what) != value:
-                self._check.fault(
-                    "settings",
-                    f"The dataset was opened with another {what} than the settings of event {number} "
-                    "have.",
-                    number,
-                )
-
-    @property
-    def _unsure(self) -> bool:
-        """Whether events cannot be read, so that what seems to be missing may have been there."""
-        return self._record.gap is not None
+                self.fault("settings", number, f"The dataset was opened with another {what}.")
 
     def _grant(self, number: int, payer: str, share: Fraction) -> None:
-        self._check.count("shares")
+        self.check.count("shares")
         if payer in self._shares:
-            self._check.fault("granted-twice", f"Event {number} gives {payer} a second share.", number)
+            self.fault("granted-twice", number, f"{payer} is granted a second share.")
             return
         if share <= 0:
-            self._check.fault("amount", f"The share that event {number} gives is not positive.", number)
+            self.fault("amount", number, "The share is not positive.")
         self._shares[payer], self._spent[payer] = share, Fraction(0)
-        given = sum(self._shares.values(), Fraction(0))
-        if self._opened is not None and given > self._opened.total:
-            self._check.fault(
-                "over-total",
-                f"With event {number} the shares sum to {plain(given)}, and the budget is "
-                f"{plain(self._opened.total)}.",
-                number,
-            )
+        granted = sum(self._shares.values(), Fraction(0))
+        if self._opened is not None and granted > self._opened.total:
+            text = f"The shares sum to {plain(granted)} of a budget of {plain(self._opened.total)}."
+            self.fault("over-total", number, text)
 
     def _leave(self, number: int, payer: str) -> None:
-        self._check.count("departures")
-        if payer not in self._shares and not self._unsure:
-            self._check.fault("no-share", f"{payer} leaves in event {number} without a share.", number)
+        self.check.count("departures")
+        if payer not in self._shares and not self.has_gap:
+            self.fault("no-share", number, f"{payer} leaves without a share.")
         elif payer in self._gone:
-            self._check.fault("has-left", f"{payer} leaves in event {number} a second time.", number)
+            self.fault("has-left", number, f"{payer} leaves a second time.")
         self._gone.add(payer)
 
     def _charge(self, number: int, charged: Charged) -> None:
-        self._check.count("charges")
+        self.check.count("charges")
         if not charged.bill:
-            self._check.fault("amount", f"Nobody pays for event {number}.", number)
+            self.fault("amount", number, "The charge has no payer.")
         for payer, cost in charged.bill.items():
             self._pay(number, payer, cost)
         try:
-            self._understand(number, charged)
+            self._read_purpose(number, charged)
         except MALFORMED:
-            self._check.fault("purpose", f"What event {number} paid for cannot be read.", number)
+            self.fault("purpose", number, "The purpose of the charge cannot be read.")
 
-    def _pay(self, number: int, payer: str, cost: Fraction) -> None:
+    def _pay(self, number: int, payer: str, cost: Fraction, *, may_have_left: bool = False) -> None:
         if cost <= 0:
-            self._check.fault(
-                "amount", f"Event {number} charges {payer} an amount that is not positive.", number
-            )
-        if payer in self._gone:
-            self._check.fault("has-left", f"Event {number} charges {payer}, who has left.", number)
+            self.fault("amount", number, f"The charge to {payer} is not positive.")
+        if payer in self._gone and not may_have_left:
+            self.fault("has-left", number, f"{payer} is charged after leaving.")
         if payer not in self._shares:
-            if not self._unsure:
-                self._check.fault(
-                    "no-share", f"Event {number} charges {payer}, who holds no share.", number
-                )
+            if not self.has_gap:
+                self.fault("no-share", number, f"{payer} is charged without a share.")
             return
         self._spent[payer] += cost
-        if self._spent[payer] > self._shares[payer]:
-            self._check.fault(
-                "overspent",
-                f"With event {number} {payer} has spent {plain(self._spent[payer])} of a share of "
-                f"{plain(self._shares[payer])}.",
-                number,
+        spent, share = self._spent[payer], self._shares[payer]
+        if spent > share:
+            self.fault(
+                "overspent", number, f"{payer} spent {plain(spent)} of a share of {plain(share)}."
             )
 
-    def _understand(self, number: int, charged: Charged) -> None:
-        """Note what a charge pays for, and see that its noise is as wide as the cost allows."""
+    def _read_purpose(self, number: int, charged: Charged) -> None:
+        """Record what a charge pays for, and check that its noise has the scale that the cost buys."""
         cost = sum(charged.bill.values(), Fraction(0))
         kinds = set(charged.purpose)
         if kinds == {"sparse_vector"}:
@@ -241,98 +222,75 @@ class _Walk:
             self._plans[number] = plan
             if self._curator is None:
                 return
-            fits = self._curator.budget.cost_of_pure(plan.epsilon) == cost
-            if not fits or plan.neighbours != self._curator.neighbours:
-                self._too_cheap(number)
+            paid = self._curator.budget.cost_of_pure(plan.epsilon) == cost
+            if not paid or plan.neighbours != self._curator.neighbours:
+                self._report_noise(number)
         elif kinds == {"measure", "scales"}:
             self._rows[number] = len(charged.purpose["scales"])
             self._pending.add(number)
             if self._curator is None:
                 return
-            block = _block(self._curator.domain, charged.purpose["measure"])
+            block = _read_block(self._curator.domain, charged.purpose["measure"])
             scales = self._curator.scales(block, cost)
             if [scale.hex() for scale in scales.tolist()] != charged.purpose["scales"]:
-                self._too_cheap(number)
+                self._report_noise(number)
         else:
-            self._check.fault("purpose", f"Event {number} does not say what was paid for.", number)
+            self.fault("purpose", number, "The charge does not say what it pays for.")
 
-    def _too_cheap(self, number: int) -> None:
-        self._check.fault(
-            "noise", f"The noise that event {number} states is not the one that its cost buys.", number
-        )
+    def _report_noise(self, number: int) -> None:
+        self.fault("noise", number, "The stated noise is not what the cost buys.")
 
     def _release(self, number: int, event: Released) -> None:
-        self._check.count("releases")
-        charge = event.charge
+        self.check.count("releases")
+        charge, found = event.charge, len(event.values)
         if charge not in self._rows:
-            self._unpaid(number, charge, "releases values for")
+            self._report_unpaid(number, charge, "releases values for")
         elif charge in self._released:
-            self._check.fault(
-                "released-twice", f"Event {number} releases what event {charge} paid for again.", number
-            )
-        elif len(event.values) != self._rows[charge]:
-            self._check.fault(
-                "rows",
-                f"Event {number} releases {len(event.values)} values, and event {charge} paid for "
-                f"{self._rows[charge]}.",
-                number,
-            )
+            self.fault("released-twice", number, f"The values of event {charge} are released again.")
+        elif found != self._rows[charge]:
+            text = f"{found} values are released; event {charge} paid for {self._rows[charge]}."
+            self.fault("rows", number, text)
         self._released.add(charge)
         self._pending.discard(charge)
 
-    def _overdue(self, number: int) -> None:
-        """Nothing new is begun before what was charged is released: not even after a crash."""
+    def _report_overdue(self, number: int) -> None:
+        """Nothing new starts before every charge is released, not even after a crash."""
         for charge in sorted(self._pending):
-            if not self._unsure:
-                self._check.fault(
-                    "unreleased",
-                    f"Event {charge} was charged, and not released before event {number}.",
-                    charge,
-                )
+            if not self.has_gap:
+                self.fault("unreleased", charge, f"The charge is not released before event {number}.")
         self._pending.clear()
 
     def _arm(self, number: int, charge: int) -> None:
         if charge not in self._plans:
-            self._unpaid(number, charge, "arms a sparse vector for")
+            self._report_unpaid(number, charge, "arms a sparse vector for")
         elif charge in self._armed:
-            self._check.fault(
-                "armed-twice", f"Event {number} arms the sparse vector of event {charge} again.", number
-            )
+            self.fault("armed-twice", number, f"The sparse vector of event {charge} is armed again.")
         self._armed.add(charge)
 
     def _exceed(self, number: int, event: Exceeded) -> None:
-        self._check.count("positive tests")
+        self.check.count("positive tests")
         charge = event.charge
         if charge not in self._armed or charge not in self._plans:
-            if charge not in self._plans or not self._unsure:
-                self._unpaid(number, charge, "reports a test of")
+            if charge not in self._plans or not self.has_gap:
+                self._report_unpaid(number, charge, "reports a test of")
             return
         self._positives[charge] += 1
         plan = self._plans[charge]
         if plan is not None and self._positives[charge] > plan.positives:
-            self._check.fault(
-                "exhausted",
-                f"Event {number} is one positive answer more than event {charge} paid for.",
-                number,
-            )
+            self.fault("exhausted", number, f"More positive answers than event {charge} paid for.")
         if self._curator is not None:
             try:
                 LinearQuery.from_json(self._curator.domain, event.query)
             except MALFORMED:
-                self._check.fault("purpose", f"What event {number} tested cannot be read.", number)
+                self.fault("purpose", number, "The tested query cannot be read.")
 
-    def _unpaid(self, number: int, charge: int, does: str) -> None:
-        if not self._record.lost(charge):
-            self._check.fault(
-                "no-charge",
-                f"Event {number} {does} event {charge}, which is no earlier charge for that.",
-                number,
-            )
+    def _report_unpaid(self, number: int, charge: int, does: str) -> None:
+        if not self.snapshot.is_lost(charge):
+            text = f"The event {does} event {charge}, which is not an earlier charge for it."
+            self.fault("no-charge", number, text)
 
 
-def _block(domain: Domain, data: Mapping[str, Any]) -> Measurable:
-    """What was measured; a single row shares no cell with others, which takes long to find out."""
-    if data["kind"] == ParallelBlock.kind and len(data["queries"]) == 1:
-        row = LinearQuery.from_json(domain, data["queries"][0])
-        return ParallelBlock(domain, [row], disjoint=True)
-    return decode(domain, data)
+def _read_block(domain: Domain, data: Mapping[str, Any]) -> Measurable:
+    """Decode a measured block, and check that its rows are disjoint if it says so."""
+    block = decode(domain, data)
+    return ParallelBlock.of(block) if isinstance(block, ParallelBlock) else block

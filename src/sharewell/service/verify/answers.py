@@ -1,13 +1,23 @@
-"""The answers: the mechanism is run again, and must give what was given."""
+"""Check the answers: replay what was bought, and compute values and errors by other means.
+
+The mechanism is replayed for its decisions: what it buys, for whom, and from which source it answers.
+Where its answers are estimates, their values and errors come from `Reference`, which shares no code with
+the solvers that computed them; where they are not, or for those that are not sampled, from the replay.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
-from sharewell.config.config import Config
-from sharewell.errors import OverBudget, RequestError, SharewellError, UnknownPayer
-from sharewell.mechanism.base import Answer, Mechanism, Prepared
+from sharewell.config import Config
+from sharewell.errors import OverBudget, QueryError, RequestError, SharewellError, UnknownPayer
+from sharewell.mechanisms.base import Answer, Mechanism
+from sharewell.privacy.driver import run
 from sharewell.privacy.ledger import (
     Answered,
     Asked,
@@ -17,56 +27,54 @@ from sharewell.privacy.ledger import (
     Exceeded,
     Granted,
     Left,
+    Recovered,
     Refused,
 )
+from sharewell.privacy.measurement import Measure
+from sharewell.query.block import Block
 from sharewell.query.statement import Statement
-from sharewell.service.result import from_plain
-from sharewell.service.served import not_computed
-from sharewell.service.verify.accounts import MALFORMED
-from sharewell.service.verify.comparison import compare
-from sharewell.service.verify.finding import Check
-from sharewell.service.verify.record import Record, config_of, statement_of
-from sharewell.service.verify.replay import Departs, ReplayedCurator, Tape
+from sharewell.service.verify.audit import (
+    MALFORMED,
+    Audit,
+    LedgerSnapshot,
+    compile_question,
+    read_settings,
+)
+from sharewell.service.verify.replay import RecordedCharges, ReplayedCurator, ReplayMismatch, is_seed
+from sharewell.sharing.reference import AGREEMENT, References, Sample
 
-#: What the service says where a library has failed it: that cannot be seen again.
-NOT_COMPUTED = not_computed().code, not_computed().message
+#: How long every answer is computed twice before they are sampled, in nanoseconds of counted work.
+CHECKS = 4e9
 
-
-def check_answers(record: Record, watch: Callable[[int], None] = lambda _: None) -> Check:
-    """Compute every answer again, from the settings, the questions and the released values alone."""
-    check = Check("answers")
-    replay = _Replay(record, check)
-    for number, event in record:
-        if record.gap is not None and number > record.gap:
-            check.skipped = f"from event {record.gap} on, which cannot be read"
-            break
-        replay.visit(number, event)
-        if number % 256 == 0:
-            watch(number)
-    replay.finish()
-    return check
+FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
 
 
-class _Replay:
-    """A broker's state, taken from event to event.
+class AnswersAudit(Audit):
+    """Recomputes every answer from the settings, the questions and the released values alone.
 
-    Questions are replayed one after the other when they end. The broker prepared several at once, and
-    charged for them together; but each was prepared after those before it, so it comes to the same.
+    Questions are replayed one by one when they end. The service decides on several at once and charges
+    for them together; but each decision takes the earlier ones into account, so the result is the same.
     """
 
-    def __init__(self, record: Record, check: Check) -> None:
-        self._record = record
-        self._check = check
-        self._tape = Tape(record)
+    name = "answers"
+    stops_at_gap = True
+
+    def __init__(self, snapshot: LedgerSnapshot) -> None:
+        super().__init__(snapshot)
+        self._recorded = RecordedCharges(snapshot)
         self._config: Config | None = None
         self._curator: ReplayedCurator | None = None
         self._mechanism: Mechanism | None = None
+        self._references: References | None = None
+        self._sample = Sample(CHECKS)
         self._granted: list[Granted] = []
-        #: Charges and positive tests that have been passed, and belong to nothing that has ended yet.
+        self._recovered: list[Recovered] = []
+        #: Charges and positive tests seen so far that belong to nothing that has ended.
         self._charged: dict[int, Charged] = {}
         self._tested: dict[int, Exceeded] = {}
 
     def visit(self, number: int, event: Event) -> None:
+        """Check the next event."""
         try:
             match event:
                 case Configured():
@@ -75,49 +83,56 @@ class _Replay:
                     self._grant(number, event)
                 case Left(payer):
                     self._leave(number, payer)
-                case Charged() if number not in self._tape.taken:
+                case Recovered():
+                    self._recover(number, event)
+                case Charged() if number not in self._recorded.taken:
                     self._charge(number, event)
                 case Exceeded():
                     self._tested[number] = event
                 case Answered():
-                    self._answered(number, event)
+                    self._check_answer(number, event)
                 case Refused():
-                    self._refused(number, event)
-        except Departs as departs:
-            self._check.fault("bought", f"At event {number} {departs}.", number)
+                    self._check_refusal(number, event)
+        except ReplayMismatch as mismatch:
+            self.fault("bought", number, f"{mismatch}.")
         except MALFORMED as error:
-            said = f" {error.message}" if isinstance(error, SharewellError) else ""
-            self._check.fault("impossible", f"Event {number} cannot have come about.{said}", number)
+            reason = f" {error.message}" if isinstance(error, SharewellError) else ""
+            self.fault("impossible", number, f"It cannot have happened.{reason}")
 
     def finish(self) -> None:
+        """Report what is still open at the end."""
         for number in self._left_behind(math.inf):
-            self._check.note("unused", f"What event {number} paid for belongs to no answer yet.", number)
+            self.check.note("unused", number, "What it paid for belongs to no answer yet.")
 
-    # Settings, and who comes and goes
+    # Settings, arrivals and departures
 
     def _configure(self, number: int, event: Configured) -> None:
-        config = config_of(event)
+        config = read_settings(event)
         if config is None:
             return
         self._config = config
         if self._curator is None:
-            self._curator = ReplayedCurator(config, self._tape)
+            self._curator = ReplayedCurator(config, self._recorded)
+            self._references = References(config.domain, self._curator.replayed)
             for granted in self._granted:
                 self._curator.grant(granted.payer, granted.share)
+            for recovered in self._recovered:
+                self._curator.book(recovered.bill)
         self._reopen(number)
 
     def _reopen(self, number: int) -> None:
         """Make the mechanism anew from what it has learned, as every start of the service does.
 
-        It buys what it lacks, a seed for instance. Where the ledger does not say so the service did
-        not come that far, and the next start does it.
+        It buys what it lacks, such as a seed. If the ledger has no such charge, the service crashed
+        before it, and the next start buys it.
         """
         if self._config is None or self._curator is None:
             return
-        self._tape.play_from(number)
+        self._recorded.offer_from(number)
         try:
-            self._mechanism = self._config.make(self._curator)
-        except Departs:
+            make = self._config.make.with_seed(self._recorded.seed, self._config.domain)
+            self._mechanism = make(self._curator)
+        except ReplayMismatch:
             self._mechanism = None
 
     def _grant(self, number: int, event: Granted) -> None:
@@ -125,11 +140,11 @@ class _Replay:
             self._granted.append(event)
             return
         if self._mechanism is not None:
-            self._tape.play_from(number)
+            self._recorded.offer_from(number)
             try:
                 self._mechanism.join(event.payer, event.share)
-            except (Departs, SharewellError):
-                # They came with new settings, which follow, or the service crashed before their seed.
+            except (ReplayMismatch, SharewellError):
+                # Added by new settings, which follow, or the service crashed before the seed.
                 self._mechanism = None
         if event.payer not in self._curator.payers:
             self._curator.grant(event.payer, event.share)
@@ -137,52 +152,66 @@ class _Replay:
     def _leave(self, number: int, payer: str) -> None:
         if self._curator is None:
             return
-        donation = self._donation(number, payer)
+        donation = self._has_donated(number, payer)
         mechanism = self._ready(number)
         if mechanism is None:
             self._curator.retire(payer)
             return
-        self._tape.play([number - 2] if donation else [])
+        self._recorded.offer([number - 2] if donation else [])
         try:
             mechanism.leave(payer, donate=donation)
-        except Departs:
+        except ReplayMismatch:
             self._curator.retire(payer)
             raise
         self._charged.pop(number - 2, None)
 
-    def _donation(self, left: int, payer: str) -> bool:
-        """Whether what stands just before somebody leaves is what they have donated."""
-        charged = self._record.get(left - 2)
-        if left - 2 not in self._charged or self._tape.released_at(left - 2) != left - 1:
+    def _has_donated(self, left: int, payer: str) -> bool:
+        """Whether the charge and release just before a departure are the analyst's donation."""
+        charged = self.snapshot.get(left - 2)
+        if left - 2 not in self._charged or self._recorded.released_at(left - 2) != left - 1:
             return False
-        return isinstance(charged, Charged) and set(charged.bill) == {payer} and _is_seed(charged)
+        return isinstance(charged, Charged) and set(charged.bill) == {payer} and is_seed(charged)
+
+    def _recover(self, number: int, event: Recovered) -> None:
+        """Book what was lost; charges that were not released before stay without a release."""
+        if self._curator is None:
+            self._recovered.append(event)
+            return
+        for charge in list(self._charged):
+            if charge not in self._recorded.released:
+                self._curator.book(self._charged.pop(charge).bill)
+                self._recorded.taken.add(charge)
+        self._curator.book(event.bill)
+        self._curator.end_sparse_vectors()
+        self._restart(number)
 
     def _charge(self, number: int, charged: Charged) -> None:
-        """Something was charged that nobody has asked for yet: by a question, a donation or a start."""
+        """Handle a charge that is not accounted for yet: of a question, a donation or a start."""
         self._charged[number] = charged
-        if self._mechanism is not None and not _is_seed(charged) and "measure" in charged.purpose:
+        if self._mechanism is not None and not is_seed(charged) and "measure" in charged.purpose:
             return
-        if isinstance(left := self._record.get(number + 2), Left) and set(charged.bill) == {left.payer}:
+        left = self.snapshot.get(number + 2)
+        if isinstance(left, Left) and set(charged.bill) == {left.payer}:
             return
-        self._restart(number, math.inf)
+        self._restart(number)
 
-    def _restart(self, number: int, until: float) -> None:
-        """The service was started again: what was charged before was released, and is known to it."""
-        behind = [each for each in self._left_behind(until) if each < number]
+    def _restart(self, number: int) -> None:
+        """The service was started again: it knows everything charged and released before."""
+        behind = [each for each in self._left_behind(math.inf) if each < number]
         if behind:
             self._absorb(behind, number)
         self._reopen(number)
-        if number in self._charged and number not in self._tape.taken:
+        if number in self._charged and number not in self._recorded.taken:
             charged = self._charged[number]
-            if number not in self._tape.released:
+            if number not in self._recorded.released:
                 return
-            if not _is_seed(charged) or not self._is_all_that_is_left(charged):
-                raise Departs(f"nobody had a reason to pay for event {number}")
-            # Somebody donated what they had left, and the service crashed before they were gone.
+            if not is_seed(charged) or not self._is_whole_rest(charged):
+                raise ReplayMismatch("There is no reason for this charge")
+            # A donation after which the service crashed, before the departure was stored.
             self._absorb([number], math.inf)
             self._reopen(number)
 
-    def _is_all_that_is_left(self, charged: Charged) -> bool:
+    def _is_whole_rest(self, charged: Charged) -> bool:
         curator = self._curator
         return curator is not None and all(curator.left(p) == c for p, c in charged.bill.items())
 
@@ -191,178 +220,235 @@ class _Replay:
             self._reopen(number)
         return self._mechanism
 
-    # What a crash has left behind
+    # What a crash left behind
 
     def _left_behind(self, until: float) -> list[int]:
-        """Charges that were released before an event, and belong to no answer."""
-        for number in [each for each in self._charged if each in self._tape.taken]:
+        """Charges released before an event that belong to no answer."""
+        for number in [each for each in self._charged if each in self._recorded.taken]:
             del self._charged[number]
         return [
             number
             for number, charged in self._charged.items()
-            if number not in self._tape.named
-            and ("measure" not in charged.purpose or self._tape.released_at(number) < until)
+            if number not in self._recorded.named
+            and ("measure" not in charged.purpose or self._recorded.released_at(number) < until)
         ]
 
     def _absorb(self, behind: list[int], before: float) -> None:
-        """Take in what was completed after a crash, which completes everything that was open."""
+        """Take in charges completed after a crash; the restart completes everything that was open."""
         if self._curator is None:
             return
-        completed = max(self._tape.released_at(number) for number in behind)
+        completed = max(self._recorded.released_at(number) for number in behind)
         for number in self._charged:
-            if number < completed and self._tape.released_at(number) > before:
-                self._check.fault(
-                    "unused",
-                    f"Event {number} was not released when what was left behind was.",
-                    number,
-                )
+            if number < completed and self._recorded.released_at(number) > before:
+                self.fault("unused", number, "Not released when the service completed open charges.")
         for number in behind:
             self._charged.pop(number, None)
-            self._check.note(
-                "completed",
-                f"What event {number} paid for was completed after a crash; no answer names it.",
-                number,
-            )
+            self.check.note("completed", number, "Completed after a crash; no answer names it.")
             try:
                 self._curator.absorb(number)
             except (OverBudget, UnknownPayer):
-                self._tape.taken.add(number)  # The accounts say so.
+                self._recorded.taken.add(number)  # The check of the accounts reports it.
         self._mechanism = None
 
-    def _wasted_tests(self, tests: list[int]) -> None:
-        """Positive tests that were stored before a crash, and after which nothing was measured."""
+    def _absorb_tests(self, tests: list[int]) -> None:
+        """Take in positive tests stored before a crash, after which nothing was measured."""
         if self._curator is None:
             return
         for number in tests:
-            test = self._tested.pop(number)
-            self._curator.past.positives[test.charge] += 1
-            self._check.note(
-                "completed", f"The positive test of event {number} was lost in a crash.", number
-            )
+            self._curator.positives[self._tested.pop(number).charge] += 1
+            self.check.note("completed", number, "The positive test was lost in a crash.")
         self._mechanism = None
 
     # Questions
 
-    def _answered(self, number: int, event: Answered) -> None:
-        asked = self._record.get(event.asked)
+    def _check_answer(self, number: int, event: Answered) -> None:
+        asked = self.snapshot.get(event.asked)
         if not isinstance(asked, Asked) or self._config is None:
-            return  # Another check says so.
-        stored = [from_plain(answer) for answer in event.answers]
+            return  # Another check reports it.
+        stored = [_read_answer(answer) for answer in event.answers]
         own = list(dict.fromkeys(answer.charge for answer in stored if answer.charge is not None))
         mechanism = self._mechanism_for(number, own)
         if mechanism is None or self._curator is None:
-            self._check.fault(
-                "impossible", f"Event {number} answers before there was a mechanism.", number
-            )
+            self.fault("impossible", number, "There was no mechanism to answer yet.")
             return
-        if self._tape.latest > number:
-            self._check.fault(
-                "early", f"Event {number} answers before event {self._tape.latest} has released.", number
-            )
-        if wrong := [charge for charge in own if not self._usable(charge, number)]:
-            raise Departs(f"event {wrong[0]} is named, which was not released for it")
-        self._tape.play(own)
-        self._tape.tests.clear()
-        self._tape.tests.extend(self._tested.pop(c - 1) for c in own if c - 1 in self._tested)
+        if self._recorded.latest > number:
+            self.fault("early", number, f"It answers before event {self._recorded.latest} released.")
+        if wrong := [charge for charge in own if not self._is_usable(charge, number)]:
+            raise ReplayMismatch(f"Event {wrong[0]} is named and was not released for it")
+        self._recorded.offer(own)
+        self._recorded.tests.clear()
+        self._recorded.tests.extend(self._tested.pop(c - 1) for c in own if c - 1 in self._tested)
         try:
             found = self._answer(mechanism, self._compile(asked), asked)
-            if rest := self._tape.rest:
-                raise Departs(f"nothing would have been bought for event {rest[0]}")
-            if self._tape.tests:
-                raise Departs("a test is named that would not have been made")
-        except Departs:
-            # Go on as the ledger says.
+            if rest := self._recorded.rest:
+                raise ReplayMismatch(f"The mechanism would buy nothing for event {rest[0]}")
+            if self._recorded.tests:
+                raise ReplayMismatch("The mechanism would not make the recorded test")
+        except ReplayMismatch:
+            # Continue as the ledger says.
             for charge in own:
-                if charge not in self._tape.taken:
+                if charge not in self._recorded.taken:
                     self._curator.absorb(charge)
             self._mechanism = None
             raise
         finally:
             for charge in own:
                 self._charged.pop(charge, None)
-        compare(self._check, number, event.answers, found)
+        self._compare(number, event.answers, stored, found)
 
-    def _usable(self, charge: int, number: int) -> bool:
-        return charge in self._charged and self._tape.released_at(charge) < number
+    def _is_usable(self, charge: int, number: int) -> bool:
+        return charge in self._charged and self._recorded.released_at(charge) < number
 
     def _mechanism_for(self, number: int, own: list[int]) -> Mechanism | None:
-        """The mechanism as it was, after the crash that has left something behind, if any."""
+        """The mechanism as it was, after any crash that left something behind."""
         behind = [each for each in self._left_behind(number) if each not in own]
         tests = [each for each in self._tested if each + 1 not in own]
-        after_loss = [each for each in tests if each + 1 not in behind]
-        for each in set(tests) - set(after_loss):
+        lost = [each for each in tests if each + 1 not in behind]
+        for each in set(tests) - set(lost):
             test = self._tested.pop(each)
             if self._curator is not None:
-                self._curator.past.positives[test.charge] += 1
-        if after_loss:
-            self._wasted_tests(after_loss)
+                self._curator.positives[test.charge] += 1
+        if lost:
+            self._absorb_tests(lost)
         if behind:
             self._absorb(behind, number)
         return self._ready(number)
 
     def _answer(self, mechanism: Mechanism, statement: Statement, asked: Asked) -> list[Answer]:
-        found: list[Answer] = []
+        twice = mechanism.best_estimates and self._sample.chooses()
+        answers: list[Answer] = []
         for block in statement.blocks:
-            prepared = mechanism.prepare(block, asked.analyst, pay=asked.pay)
-            bought = None
-            if prepared.order is not None:
-                try:
-                    [bought] = mechanism.curator.fill([prepared.order])
-                except Departs:
-                    mechanism.forget(prepared)
-                    raise
-            found += mechanism.finish(prepared, bought)
-        return found
+            found = run(mechanism.step(block, asked.analyst, pay=asked.pay), mechanism.curator)
+            answers += self._compute(mechanism, asked.analyst, block, found) if twice else found
+        return answers
+
+    def _compute(
+        self, mechanism: Mechanism, analyst: str, block: Block, answers: Sequence[Answer]
+    ) -> Sequence[Answer]:
+        """Answers with the values and errors of the second implementation, where it can compute them."""
+        if self._references is None:
+            return answers
+        reference = self._references.of(mechanism, analyst)
+        before = reference.work
+        places = self._sample.pick(len(block))
+        found = reference.estimate([block[at] for at in places])
+        self._sample.count(reference.work - before)
+        if found is None:
+            return answers
+        self.check.count("answers computed twice", len(found))
+        again = list(answers)
+        for at, (value, variance) in zip(places, found, strict=True):
+            again[at] = _with_numbers(answers[at], value, math.sqrt(variance), mechanism.critical)
+        return again
 
     def _compile(self, asked: Asked) -> Statement:
         if self._config is None or self._curator is None:
-            raise Departs("nothing could be asked yet")
-        return statement_of(asked.question["sql"], self._curator.domain, self._config.name)
+            raise ReplayMismatch("The dataset had no settings yet")
+        return compile_question(asked.question["sql"], self._curator.domain, self._config.name)
 
-    def _refused(self, number: int, event: Refused) -> None:
-        asked = self._record.get(event.asked)
+    def _check_refusal(self, number: int, event: Refused) -> None:
+        asked = self.snapshot.get(event.asked)
         if not isinstance(asked, Asked) or self._config is None:
             return
         mechanism = self._mechanism_for(number, [])
         if mechanism is None:
-            self._check.fault(
-                "impossible", f"Event {number} refuses before there was a mechanism.", number
-            )
+            self.fault("impossible", number, "There was no mechanism to refuse yet.")
             return
-        self._check.count("refusals")
+        self.check.count("refusals")
         if event.code == RequestError.code and asked.analyst not in mechanism.analysts:
-            said: tuple[str, str] | None = (RequestError.code, f"{asked.analyst} has left.")
+            return  # Withdrawn: the analyst left while the question waited.
+        code = self._refusal_code(mechanism, asked)
+        # Codes only: the messages of older versions differ.
+        if code == event.code:
+            return
+        if code is None and event.code == QueryError.code:
+            # The code of a failed computation, which cannot be reproduced here.
+            self.check.note("not-computed", number, "It says that the computation failed.")
+        elif code is None:
+            self.fault("refused", number, "It refuses a question that could be answered.")
         else:
-            said = self._refusal(mechanism, asked)
-        if said is None and (event.code, event.message) == NOT_COMPUTED:
-            self._check.note("not-computed", f"Event {number} says that computing failed.", number)
-        elif said is None:
-            self._check.fault(
-                "refused",
-                f"Event {number} refuses what could have been answered.",
-                number,
-            )
-        elif said != (event.code, event.message):
-            self._check.fault(
-                "refused",
-                f"Event {number} refuses with {event.code!r} and not with {said[0]!r}: {said[1]}",
-                number,
-            )
+            self.fault("refused", number, f"It refuses with {event.code!r} instead of {code!r}.")
 
-    def _refusal(self, mechanism: Mechanism, asked: Asked) -> tuple[str, str] | None:
-        """Why a question is refused; None where it is not."""
-        prepared: list[Prepared] = []
-        try:
-            for block in self._compile(asked).blocks:
-                prepared.append(mechanism.prepare(block, asked.analyst, pay=asked.pay))
-        except SharewellError as error:
-            return error.code, error.message
-        finally:
-            for each in reversed(prepared):
-                mechanism.forget(each)
+    def _refusal_code(self, mechanism: Mechanism, asked: Asked) -> str | None:
+        """The code of the error that refuses a question, or None if it can be answered."""
+        curator = mechanism.curator
+        with ExitStack() as undo:
+            try:
+                for block in self._compile(asked).blocks:
+                    step = mechanism.step(block, asked.analyst, pay=asked.pay)
+                    request = next(undo.enter_context(closing(step)))
+                    if isinstance(request, Measure):
+                        undo.callback(curator.release, curator.reserve(request))
+            except SharewellError as error:
+                return error.code
         return None
 
+    def _compare(
+        self,
+        number: int,
+        plain: Sequence[Mapping[str, Any]],
+        stored: Sequence[Answer],
+        found: Sequence[Answer],
+    ) -> None:
+        """Compare the stored answers with the recomputed ones."""
+        self.check.count("answers", len(found))
+        if len(stored) != len(found):
+            self.fault("differs", number, f"It has {len(stored)} answers instead of {len(found)}.")
+            return
+        for place, (fields, was, again) in enumerate(zip(plain, stored, found, strict=True)):
+            if fields.keys() != FIELDS:
+                self.fault("differs", number, f"Answer {place} has other fields.")
+            elif name := _difference(was, again):
+                self.fault(
+                    "differs",
+                    number,
+                    f"The {name.replace('_', ' ')} of answer {place} does not follow from the released "
+                    f"values: {getattr(was, name)} instead of {getattr(again, name)}.",
+                )
 
-def _is_seed(charged: Charged) -> bool:
-    measured = charged.purpose.get("measure")
-    return isinstance(measured, Mapping) and measured.get("kind") == "strategy"
+
+def _read_answer(stored: Mapping[str, Any]) -> Answer:
+    """Read a stored answer; infinite numbers are stored as text."""
+    error, ends = stored["standard_error"], stored["interval"]
+    return Answer(
+        float(stored["value"]),
+        None if error is None else float(error),
+        None if ends is None else (float(ends[0]), float(ends[1])),
+        stored["source"],
+        Fraction(stored["cost"]),
+        stored["payer"],
+        stored["charge"],
+    )
+
+
+def _with_numbers(answer: Answer, value: float, error: float, critical: float) -> Answer:
+    if math.isinf(error):
+        return replace(answer, standard_error=error, interval=(-math.inf, math.inf))
+    reach = critical * error
+    return replace(answer, value=value, standard_error=error, interval=(value - reach, value + reach))
+
+
+def _difference(was: Answer, again: Answer) -> str:
+    """The first field that differs by more than rounding, or an empty string."""
+    for name in ("source", "cost", "payer", "charge"):
+        if getattr(was, name) != getattr(again, name):
+            return name
+    error = again.standard_error
+    if not _is_close(was.standard_error, error, error):
+        return "standard_error"
+    # The value of a query that nothing determines is arbitrary.
+    if (error is None or math.isfinite(error)) and not _is_close(was.value, again.value, error):
+        return "value"
+    ends, others = was.interval or (None, None), again.interval or (None, None)
+    if not all(_is_close(a, b, error) for a, b in zip(ends, others, strict=True)):
+        return "interval"
+    return ""
+
+
+def _is_close(was: float | None, again: float | None, error: float | None) -> bool:
+    """Whether two numbers differ by no more than a small part of the standard error."""
+    if was is None or again is None:
+        return was is again
+    if not (math.isfinite(was) and math.isfinite(again)):
+        return was == again
+    return abs(was - again) <= AGREEMENT * (error or 0.0) + 1e-12 * abs(again)

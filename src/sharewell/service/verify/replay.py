@@ -1,7 +1,7 @@
-"""Replay: a curator without data, which hands out what a ledger says was released.
+"""A curator without data, which hands out what a ledger says was released.
 
-A mechanism decides what to buy from public things alone. So the mechanism that made the answers can be
-run again: what it orders must be what was charged next, and what it is given is what was released then.
+A mechanism decides what to buy from public information alone. So the mechanism that computed the answers
+can run again: what it orders must be what was charged next, and what it receives is what was released.
 """
 
 from __future__ import annotations
@@ -9,44 +9,50 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from sharewell.config.config import Config
+from sharewell.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError
-from sharewell.mechanism.base import decode
+from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.budget import Amount, amount
-from sharewell.privacy.curator import Curator, Decode, Report
+from sharewell.privacy.curator import Curator, Decode
 from sharewell.privacy.ledger import Answered, Armed, Charged, Event, Exceeded, Released
-from sharewell.privacy.measurement import Measurement, Order
+from sharewell.privacy.measurement import Measurement, Reservation
 from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
 from sharewell.query.linear import LinearQuery
-from sharewell.service.verify.record import Record
+from sharewell.service.verify.audit import LedgerSnapshot
 
-#: How far a guess may be from the whole number that was stored for it: rounding, and a little more.
-ROUNDED = 0.5 + 1e-6
-
-
-class Departs(Exception):
-    """The mechanism would have done something else than the ledger says; never leaves this package."""
+#: How far a guess may be from the integer stored for it: rounding, and a little more.
+MAX_ROUNDING = 0.5 + 1e-6
 
 
-class Tape:
-    """The charges of a ledger, each to be handed out once, with what was released for it."""
+class ReplayMismatch(Exception):
+    """The mechanism would have done something else than the ledger says; stays in this package."""
 
-    def __init__(self, record: Record) -> None:
+
+def is_seed(charged: Charged) -> bool:
+    """Whether a charge pays for a seed: a strategy, not the rows of a question."""
+    measured = charged.purpose.get("measure")
+    return isinstance(measured, Mapping) and measured.get("kind") == "strategy"
+
+
+class RecordedCharges:
+    """The charges of a ledger, each handed out once, with the values released for it."""
+
+    def __init__(self, snapshot: LedgerSnapshot) -> None:
         self.charges: dict[int, Charged] = {}
         self.released: dict[int, tuple[int, Released]] = {}
         self.armed: set[int] = set()
-        #: Charges that an answer says it was made with.
+        #: Charges that some answer names as its own.
         self.named: set[int] = set()
-        for number, event in record:
+        for number, event in snapshot:
             match event:
                 case Charged():
                     self.charges[number] = event
@@ -58,35 +64,40 @@ class Tape:
                     charges = (answer.get("charge") for answer in answers)
                     self.named.update(charge for charge in charges if isinstance(charge, int))
         self.taken: set[int] = set()
-        #: The last event that released anything of what was handed out.
+        #: The last event that released anything handed out so far.
         self.latest = -1
         self._order = list(self.charges)
         self._next: Iterator[int] = iter(())
-        #: Positive tests that the present question is known to have had.
+        #: Positive tests recorded for the current question.
         self.tests: deque[Exceeded] = deque()
 
+    @property
+    def seed(self) -> Mapping[str, Any] | None:
+        """The strategy that was measured first as a seed."""
+        return next((each.purpose["measure"] for each in self.charges.values() if is_seed(each)), None)
+
     def released_at(self, charge: int) -> float:
-        """The number of the event that released what was charged for; infinite where none did."""
+        """The number of the event that released the values of a charge; infinite if none did."""
         return self.released[charge][0] if charge in self.released else math.inf
 
-    def play_from(self, position: int) -> None:
-        """Hand out what was charged from an event on, and was not handed out yet."""
+    def offer_from(self, position: int) -> None:
+        """Hand out the charges from an event on that were not handed out before."""
         start = bisect_left(self._order, position)
         self._next = (self._order[at] for at in range(start, len(self._order)))
 
-    def play(self, charges: Sequence[int]) -> None:
+    def offer(self, charges: Sequence[int]) -> None:
         """Hand out these charges."""
         self._next = iter(charges)
 
     def take(self, wanted: Charged) -> int:
-        """The next charge, which must be the one that is wanted."""
+        """Take the next charge, which must be the wanted one."""
         number = next((each for each in self._next if each not in self.taken), None)
         if number is None:
-            raise Departs("something would have been bought that the ledger has no charge for")
+            raise ReplayMismatch("The mechanism would buy something that was not charged")
         if self.charges[number] != wanted:
-            raise Departs(f"something else would have been bought than event {number} charged for")
+            raise ReplayMismatch(f"The mechanism would buy something else than event {number} charged")
         if "measure" in wanted.purpose and number not in self.released:
-            raise Departs(f"what event {number} paid for was never released")
+            raise ReplayMismatch(f"The values of event {number} were never released")
         self.taken.add(number)
         if number in self.released:
             self.latest = max(self.latest, self.released[number][0])
@@ -94,121 +105,129 @@ class Tape:
 
     @property
     def rest(self) -> list[int]:
-        """What was not handed out of what is being played."""
+        """The offered charges that were not taken."""
         return [number for number in self._next if number not in self.taken]
 
 
-@dataclass
-class Past:
-    """What was handed out so far; all views of a curator share it."""
-
-    measurements: list[Measurement] = field(default_factory=list)
-    tests: dict[int, SparseVectorPlan] = field(default_factory=dict)
-    positives: Counter[int] = field(default_factory=Counter)
-
-
 class ReplayedCurator(Curator):
-    """A curator over an empty table, whose measurements and tests come from a tape.
+    """A curator over an empty table whose measurements and tests come from a ledger.
 
-    Privacy: holds no data; what it gives was released before.
+    Privacy: holds no data; everything it returns was released before.
     """
 
-    def __init__(self, config: Config, tape: Tape) -> None:
+    def __init__(self, config: Config, recorded: RecordedCharges) -> None:
         empty = DataVector(config.domain, np.zeros(config.domain.size, dtype=np.int64))
         super().__init__(empty, config.budget, {}, neighbours=config.neighbours, noise=NoNoise())
-        self.tape = tape
-        self.past = Past()
+        self.recorded = recorded
+        #: What was handed out so far. All views of a curator share these.
+        self.replayed: list[Measurement] = []
+        self.plans: dict[int, SparseVectorPlan] = {}
+        self.positives: Counter[int] = Counter()
 
-    def fill(
-        self, orders: Sequence[Order], *, before: Sequence[Event] = (), report: Report | None = None
+    def charge(
+        self, reservations: Sequence[Reservation], before: Sequence[Event] = ()
     ) -> list[Measurement]:
-        """What the tape holds for these orders; refuses others than were charged."""
+        """The recorded measurements for these reservations; rejects those that were not charged."""
         found = []
-        for order in orders:
+        for reservation in reservations:
             try:
-                number = self.tape.take(order.charged)
-            except Departs:
-                self.cancel(order)
+                number = self.recorded.take(reservation.charged)
+            except ReplayMismatch:
+                self.release(reservation)
                 raise
-            self._take([order])
-            found.append(self._measurement(number, order))
-        self.past.measurements += found
+            self._claim([reservation])
+            found.append(self._measurement(number, reservation))
+        self.replayed += found
         return found
 
+    def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
+        """Store nothing: it is in the ledger."""
+
     def absorb(self, number: int) -> None:
-        """Take in a charge that no order was made for: one that a crash has left behind."""
-        charged = self.tape.charges[number]
+        """Take in a charge without a reservation: one that a crash left behind."""
+        charged = self.recorded.charges[number]
         self._accounts.reserve(charged.bill)
-        self.tape.taken.add(number)
+        self.recorded.taken.add(number)
         if "measure" not in charged.purpose:
             return
         cost = sum(charged.bill.values(), Fraction(0))
         block = decode(self.domain, charged.purpose["measure"])
-        order = Order(block, self.scales(block, cost), cost, charged.bill)
-        self.past.measurements.append(self._measurement(number, order))
+        rows = self._checked(block)
+        reserved = Reservation(block, rows, self.scales(rows, cost), cost, charged.bill)
+        self.replayed.append(self._measurement(number, reserved))
 
-    def _measurement(self, number: int, order: Order) -> Measurement:
-        values = np.array(self.tape.released[number][1].values, dtype=np.int64)
-        if len(values) != len(order.block):
-            raise Departs(f"event {number} paid for another number of values than were released")
-        variances = self._variances(order.scales)
-        return Measurement(order.block, values, variances, order.cost, order.bill, number)
+    def book(self, bill: Mapping[str, Fraction]) -> None:
+        """Charge payers for something that is never released."""
+        self._accounts.reserve(bill)
+
+    def end_sparse_vectors(self) -> None:
+        """Leave the sparse vectors handed out so far without positive answers."""
+        self.positives.update({n: plan.positives - self.positives[n] for n, plan in self.plans.items()})
+
+    def _measurement(self, number: int, reserved: Reservation) -> Measurement:
+        values = np.array(self.recorded.released[number][1].values, dtype=np.int64)
+        if len(values) != len(reserved.block):
+            raise ReplayMismatch(f"Event {number} paid for another number of values than were released")
+        variances = self._variances(reserved.scales)
+        return Measurement(reserved.block, values, variances, reserved.cost, reserved.bill, number)
 
     def complete(self, decode: Decode) -> list[Measurement]:
-        """Nothing: whatever was completed is in the ledger."""
+        """Nothing: what was completed is in the ledger."""
         return []
 
-    def history(self, decode: Decode) -> Iterator[Measurement]:
-        """Every measurement that was handed out so far, in order."""
-        for measurement in tuple(self.past.measurements):
-            if self._only is None or set(measurement.bill) == {self._only}:
-                yield measurement
+    def history(self, decode: Decode) -> list[Measurement]:
+        """Every measurement handed out so far, in order."""
+        return [
+            measurement
+            for measurement in self.replayed
+            if self._only is None or set(measurement.bill) == {self._only}
+        ]
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1
     ) -> SparseVector:
-        """The sparse vector that the tape holds; refuses another than was charged."""
+        """The recorded sparse vector; rejects one that was not charged."""
         exact = amount(epsilon, "epsilon")
         plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
-        number = self.tape.take(Charged(bill, {"sparse_vector": plan.to_json()}))
+        number = self.recorded.take(Charged(bill, {"sparse_vector": plan.to_json()}))
         self._accounts.reserve(bill)
-        if number not in self.tape.armed:
-            raise Departs(f"the sparse vector of event {number} was never armed")
-        self.past.tests[number] = plan
+        if number not in self.recorded.armed:
+            raise ReplayMismatch(f"The sparse vector of event {number} was never armed")
+        self.plans[number] = plan
         return ReplayedSparseVector(self, number)
 
     def sparse_vectors(self) -> list[SparseVector]:
-        """The sparse vectors that were handed out, with the positives that each has left."""
+        """The sparse vectors handed out so far, with the positives that each has left."""
         return [
             ReplayedSparseVector(self, number)
-            for number in self.past.tests
-            if self._sees(self.tape.charges[number])
+            for number in self.plans
+            if self._sees(self.recorded.charges[number])
         ]
 
 
 class ReplayedSparseVector(SparseVector):
-    """A sparse vector whose positive answers come from a tape. It knows no threshold."""
+    """A sparse vector whose positive answers come from a ledger; it knows no threshold."""
 
     def __init__(self, curator: ReplayedCurator, charge: int) -> None:
-        plan = curator.past.tests[charge]
-        left = plan.positives - curator.past.positives[charge]
+        plan = curator.plans[charge]
+        left = plan.positives - curator.positives[charge]
         super().__init__(plan, curator.domain, lambda _: 0, NoNoise(), lambda *_: None, 0, left)
         self._charge = charge
-        self._past = curator.past
-        self._tests = curator.tape.tests
+        self._positives = curator.positives
+        self._tests = curator.recorded.tests
 
     def exceeds(self, query: LinearQuery, guess: float) -> bool:
-        """Whether the ledger says that this guess was far off."""
+        """Whether the ledger records a positive test for this guess."""
         self._check(query, guess)
         if not self._tests:
             return False
         test = self._tests[0]
         if test.charge != self._charge or test.query != query.to_json():
             return False
-        if abs(test.guess - guess) > ROUNDED:
-            raise PrivacyError(f"The guess would have been {guess:.6g}, and {test.guess} was tested.")
+        if abs(test.guess - guess) > MAX_ROUNDING:
+            raise PrivacyError(f"The guess would be {guess:.6g}, and {test.guess} was tested.")
         self._tests.popleft()
         self.positives_left -= 1
-        self._past.positives[self._charge] += 1
+        self._positives[self._charge] += 1
         return True

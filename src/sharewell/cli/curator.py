@@ -1,0 +1,167 @@
+"""Commands for curators while the service runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sharewell.cli.connection import Connection, with_connection
+from sharewell.cli.options import Yes, complete_ledger, confirm
+from sharewell.errors import RequestError
+
+if TYPE_CHECKING:
+    from sharewell import wire
+
+PANEL = "For curators, at run time"
+
+commands = typer.Typer()
+analyst_commands = typer.Typer()
+commands.add_typer(analyst_commands, name="analysts", rich_help_panel=PANEL)
+
+Name = Annotated[str, typer.Argument(help="The analyst's name.", metavar="NAME")]
+
+
+@commands.command(rich_help_panel=PANEL)
+@with_connection
+def ledger(
+    connection: Connection,
+    after: Annotated[
+        int | None,
+        typer.Option(help="Start after this event. Default: the last events.", min=-1, metavar="NUMBER"),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(help="Print at most this many events.", min=1, metavar="COUNT")
+    ] = 20,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            help="Read a ledger file or PostgreSQL URL directly, without a server.",
+            metavar="LEDGER",
+            autocompletion=complete_ledger,
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option(help="Ledger name in PostgreSQL, with --file.", metavar="NAME")
+    ] = "default",
+) -> wire.EventPage:
+    """Print ledger events: questions, charges, releases, answers."""
+    connection.validate()
+    if file is not None and connection.config is not None:
+        raise RequestError("--file and --config are mutually exclusive.")
+    if file is not None:
+        return _read_events(file, name, after, limit)
+    if connection.config is not None:
+        from sharewell.config import read_config
+
+        config = read_config(connection.config)
+        return _read_events(config.service.ledger, config.name, after, limit)
+    with connection.open_curator() as session:
+        if after is None:
+            count, _, _ = session.events(limit=1).head.partition(":")
+            after = max(-1, int(count) - limit - 1)
+        return session.events(after=after, limit=limit)
+
+
+def _read_events(where: str, name: str, after: int | None, limit: int) -> wire.EventPage:
+    """Read events from the ledger's store, which a server may have open."""
+    from sharewell.service.ledger import open_ledger
+    from sharewell.service.serialization import event_page
+
+    with open_ledger(where, name=name, read_only=True) as ledger:
+        first = ledger.head.count - limit - 1 if after is None else after
+        return event_page(ledger, max(-1, first), limit)
+
+
+@analyst_commands.callback(invoke_without_command=True)
+@with_connection
+def analysts(connection: Connection) -> wire.AnalystList:
+    """List analysts and their budgets, or add and remove analysts."""
+    with connection.open_curator() as session:
+        return session.analysts()
+
+
+@analyst_commands.command("add")
+@with_connection
+def add(
+    connection: Connection,
+    name: Name,
+    share: Annotated[
+        str, typer.Argument(help="Fraction of the whole budget, such as 1/10.", metavar="SHARE")
+    ],
+) -> wire.Token:
+    """Add an analyst with a share of the unallocated budget, and print a token."""
+    from sharewell import wire
+
+    with connection.open_curator() as session:
+        return wire.Token(name=name, role="analyst", token=session.join(name, share))
+
+
+@analyst_commands.command("remove")
+@with_connection
+def remove(
+    connection: Connection,
+    name: Name,
+    donate: Annotated[
+        bool,
+        typer.Option("--donate", help="Spend the rest of the share on a measurement for all analysts."),
+    ] = False,
+    yes: Yes = False,
+) -> str:
+    """Remove an analyst for good, and revoke the token; the rest of the share is never spent."""
+    from sharewell.wire.text import pluralize
+
+    with connection.open_curator() as session:
+        for each in session.analysts():
+            if each.analyst == name:
+                lost = "is donated to all others" if donate else "is never spent"
+                waiting = pluralize(each.waiting, "waiting question")
+                confirm(
+                    f"Remove {name} for good? {waiting} {'is' if each.waiting == 1 else 'are'} refused, "
+                    "the token is revoked, the name cannot be used again, and what is left, "
+                    f"{each.left} of {each.share}, {lost}.",
+                    yes,
+                )
+        session.leave(name, donate=donate)
+    rest = "was donated to all analysts" if donate else "is never spent"
+    return f"Removed {name} and revoked the token. The rest of the share {rest}."
+
+
+@analyst_commands.command("token")
+@with_connection
+def token(connection: Connection, name: Name) -> wire.Token:
+    """Print a new token for an analyst, and revoke the previous one."""
+    from sharewell import wire
+
+    with connection.open_curator() as session:
+        return wire.Token(name=name, role="analyst", token=session.token(name))
+
+
+@commands.command(rich_help_panel=PANEL)
+@with_connection
+def pause(connection: Connection) -> str:
+    """Accept no questions until `sharewell resume`, even after a restart."""
+    _set_paused(connection, True)
+    return "Paused. Run `sharewell resume` to accept questions again."
+
+
+@commands.command(rich_help_panel=PANEL)
+@with_connection
+def resume(connection: Connection) -> str:
+    """Accept questions again."""
+    _set_paused(connection, False)
+    return "Resumed. Questions are accepted again."
+
+
+def _set_paused(connection: Connection, paused: bool) -> None:
+    """Pause or resume; with --config through the token store, which a running server reads."""
+    connection.validate()
+    if connection.config is not None:
+        from sharewell.config import read_config
+        from sharewell.service.tokens import TokenStore
+
+        store = TokenStore(read_config(connection.config).service.access)
+        (store.pause if paused else store.resume)()
+    else:
+        with connection.open_curator() as session:
+            (session.pause if paused else session.resume)()

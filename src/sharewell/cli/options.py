@@ -1,0 +1,71 @@
+"""Options that several commands share, confirmations, and shell completion of file names."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sharewell.errors import RequestError
+
+#: The configuration file that commands read by default.
+DEFAULT_CONFIG = "sharewell.toml"
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for a confirmation.")]
+
+
+def is_interactive() -> bool:
+    """Whether a person can answer a question."""
+    return sys.stdin.isatty()
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Go on only with --yes, or after a yes at the terminal."""
+    if yes:
+        return
+    if not is_interactive():
+        raise RequestError("This needs a confirmation.", hint="Pass --yes, or run it in a terminal.")
+    if not typer.confirm(question, err=True):
+        typer.echo("Nothing was changed.", err=True)
+        raise typer.Exit(1)
+
+
+def complete_files(*suffixes: str) -> Callable[[str], list[str]]:
+    """Complete the names of folders and of files with these suffixes, which Typer's own cannot."""
+
+    def complete(incomplete: str) -> list[str]:
+        folder, _, prefix = incomplete.rpartition("/")
+        start = f"{folder}/" if "/" in incomplete else ""
+        try:
+            paths = sorted(Path(start or ".").iterdir())
+        except OSError:
+            return []
+        return [
+            f"{start}{path.name}/" if path.is_dir() else f"{start}{path.name}"
+            for path in paths
+            if path.name.startswith(prefix)
+            and (prefix.startswith(".") or not path.name.startswith("."))
+            and (path.suffix in suffixes or path.is_dir())
+        ]
+
+    return complete
+
+
+complete_config = complete_files(".toml")
+complete_ledger = complete_files(".sqlite", ".db")
+complete_table = complete_files(".csv", ".parquet", ".duckdb", ".db")
+
+ConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--config", help="The configuration file.", metavar="FILE", autocompletion=complete_config
+    ),
+]
+ConfigArgument = Annotated[
+    str,
+    typer.Argument(help="The configuration file.", metavar="CONFIG", autocompletion=complete_config),
+]

@@ -1,0 +1,536 @@
+"""Tables and sentences for everything a service returns; texts are stripped of control characters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+from rich import box
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from sharewell import wire
+from sharewell.errors import SharewellError
+from sharewell.wire.result import format_field
+from sharewell.wire.text import budget_unit, format_amount, format_label, format_number, pluralize
+
+#: What a command returns: a message of the service, or a confirmation.
+Reply = BaseModel | str
+#: What is printed, one below the other; a string is printed without markup.
+Items = list[RenderableType]
+
+#: The width of a budget bar, in characters.
+BAR_WIDTH = 20
+#: Rows of a result, and labels of a column, that are printed; `--json` prints all.
+MAX_ROWS, MAX_LABELS = 200, 8
+#: Half-width of a 95% interval in standard errors, for Laplace noise. It is 1.96 for Gaussian noise, so
+#: a quote never understates.
+QUANTILE = 2.06
+
+#: How hints word a suggested change for Python, and how the command line does.
+REWORDED_HINTS = {
+    "key": ("the key {to!r}", "--key {to}"),
+    "allow_http": ("allow plain http explicitly", "pass --allow-http"),
+}
+#: How to make a suggested change of an argument where the hint does not say it.
+SUGGESTED_OPTIONS = {
+    "key": "Use --key {to}.",
+    "pay": "Use --free.",
+    "verify": "Use --ca {to}.",
+    "allow_http": "Use --allow-http.",
+    "ticket": "Run `sharewell answer {to}`.",
+    "analyst": "Use --analyst {to}.",
+}
+
+
+# Text
+
+
+def sanitize(text: str) -> str:
+    r"""Replace control characters, with which a text could move the cursor or retitle the window.
+
+    >>> sanitize("SELECT 1 -- \x1b[2J")
+    'SELECT 1 -- �[2J'
+    """
+    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
+
+
+def truncate(text: str, width: int = 1000) -> str:
+    r"""Join the lines of a text and cut it to a width.
+
+    >>> truncate("SELECT COUNT(*)\n  FROM people", 20)
+    'SELECT COUNT(*) FRO…'
+    """
+    line = sanitize(" ".join(text.split()))
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def format_error(error: SharewellError) -> str:
+    """Format an error as one sentence or two, with its suggestion as a command-line option."""
+    where = f" ({error.where})" if error.where else ""
+    return sanitize(f"{error.message}{where} {format_hint(error)}".rstrip())
+
+
+def format_hint(error: SharewellError) -> str:
+    """Format a hint with the suggested option; a suggested word only where no hint does.
+
+    >>> from sharewell.errors import Suggestion
+    >>> monday = Suggestion("key", "monday")
+    >>> format_hint(SharewellError("", hint="Ask again with the key 'monday'.", suggestion=monday))
+    'Ask again with --key monday.'
+    >>> format_hint(SharewellError("", hint="Ask again.", suggestion=monday))
+    'Ask again. Use --key monday.'
+    >>> format_hint(SharewellError("", suggestion=Suggestion("agee", "age")))
+    "Did you mean 'age'?"
+    """
+    suggestion, hint = error.suggestion, error.hint
+    if suggestion is None:
+        return hint
+    change, to = suggestion.change, suggestion.to
+    in_python, option = (words.format(to=to) for words in REWORDED_HINTS.get(change, ("", "")))
+    if in_python and in_python in hint:
+        return hint.replace(in_python, option)
+    if change in SUGGESTED_OPTIONS:
+        return f"{hint} {SUGGESTED_OPTIONS[change].format(to=to)}".lstrip()
+    return hint or f"Did you mean {to!r}?"
+
+
+# Output
+
+
+def print_json(content: BaseModel | Mapping[str, Any]) -> None:
+    """Print one JSON document."""
+    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
+    typer.echo(json.dumps(plain, indent=2))
+
+
+def print_reply(reply: Reply, as_json: bool) -> None:
+    """Print what a command returns, as JSON or as text."""
+    if as_json:
+        print_json({} if isinstance(reply, str) else reply)
+    elif isinstance(reply, str):
+        typer.echo(sanitize(reply))
+    elif isinstance(reply, wire.Token):
+        _print_token(reply)
+    else:
+        print_items(*RENDERERS[type(reply)](reply))
+
+
+def _print_token(token: wire.Token) -> None:
+    """Print a token alone on standard output, for pipes, and an explanation on standard error."""
+    typer.echo(
+        f"New token for {token.role} {token.name}, shown only once. Any previous token is revoked.\n"
+        "Pass it on in private. Commands read it from SHAREWELL_TOKEN.",
+        err=True,
+    )
+    typer.echo(token.token)
+
+
+def print_items(*items: RenderableType) -> None:
+    """Print items one below the other, with an empty line below each table."""
+    console = Console(highlight=False)
+    for item in items:
+        if isinstance(item, Table):
+            # Widen a table beyond a narrow terminal: a number with a digit cut off would be wrong.
+            options = console.options.update(max_width=10_000)
+            least = Measurement.get(console, options, item).minimum
+            wide = Console(highlight=False, width=max(console.width, least))
+            with wide.capture() as capture:
+                wide.print(item)
+            typer.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+            if item is not items[-1]:
+                typer.echo()
+        else:
+            console.print(Text(sanitize(item)) if isinstance(item, str) else item)
+
+
+class PlainTable(Table):
+    """A table whose strings are sanitized and printed without markup."""
+
+    def add_row(self, *fields: RenderableType | None, **options: Any) -> None:
+        """Add a row of strings or texts."""
+        plain = (Text(sanitize(each)) if isinstance(each, str) else each for each in fields)
+        super().add_row(*plain, **options)
+
+
+def make_table(
+    *headings: str,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    title: str | None = None,
+    caption: str | None = None,
+) -> PlainTable:
+    """Make an empty table; columns in `right` hold numbers; these and those in `whole` never wrap."""
+    table = PlainTable(
+        title=None if title is None else Text(f"{sanitize(title)}\n", style="bold"),
+        title_justify="left",
+        caption=None if caption is None else Text(f"\n{sanitize(caption)}"),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+    )
+    for heading in headings:
+        table.add_column(
+            Text(sanitize(heading)),
+            justify="right" if heading in right else "left",
+            no_wrap=heading in right or heading in whole,
+            overflow="fold",
+        )
+    return table
+
+
+def draw_bar(left: Fraction, share: Fraction) -> Text:
+    """Draw the rest of a share as a bar, which is empty only when nothing is left.
+
+    >>> draw_bar(Fraction(1, 4), Fraction(1, 2)).plain
+    '██████████░░░░░░░░░░'
+    """
+    full = round(BAR_WIDTH * left / share) if share else 0
+    if left > 0:
+        full = max(1, full)
+    filled, empty = "#-" if Console().options.ascii_only else "█░"
+    return Text.assemble((filled * full, "green"), (empty * (BAR_WIDTH - full), "dim"))
+
+
+def _footnote(text: str) -> Text:
+    return Text(sanitize(text), style="dim")
+
+
+def _format_notes(notes: Sequence[str]) -> list[Text]:
+    return [Text(sanitize(note), style="yellow") for note in notes]
+
+
+# Results and quotes
+
+
+def render_result(result: wire.Result) -> Items:
+    """Render a result with its 95% intervals, cost and payer."""
+    items: Items
+    if result.is_scalar:
+        items = [Text(str(result), style="bold")]
+        summary = result.source.capitalize()
+    else:
+        items = [result_table(result)]
+        if (more := len(result) - MAX_ROWS) > 0:
+            items.append(f"… and {pluralize(more, 'more row')}; --json prints all.")
+        summary = "; ".join([pluralize(len(result), "row"), "95% intervals", ", ".join(result.sources)])
+    items.append(_footnote(f"{summary}; {format_payment(result)}."))
+    return [*items, *_format_notes(result.notes)]
+
+
+def result_table(result: wire.Result) -> Table:
+    """Make the table of a result, with intervals."""
+    numbers = [column.name for column in result.columns if column.kind == "number"]
+    table = make_table(*result.column_names, right=numbers)
+    for row in result.rows[:MAX_ROWS]:
+        table.add_row(*map(format_field, row))
+    return table
+
+
+def format_payment(result: wire.Result) -> str:
+    """Format what a result cost the asking analyst, and who paid for it."""
+    if result.cost and result.paid_by:
+        return f"cost {format_amount(result.cost)}, paid by {result.paid_by}"
+    if result.cost:
+        return f"cost you {format_amount(result.cost)}, the rest was already paid for"
+    if result.paid_by:
+        return f"free, already paid for by {result.paid_by}"
+    if set(result.sources) <= {"public"}:
+        return "free, follows from public information"
+    return "free, derived from earlier measurements"
+
+
+def render_quote(quote: wire.Quote) -> Items:
+    """Render cost and margin of error, paid and free, and the budget left."""
+    names = quote.number_columns
+    paid = _format_offer(quote.paid, "over budget", names)
+    free = _format_offer(quote.free, "unavailable", names)
+    table = make_table("", "paid", "--free", right=("paid", "--free"))
+    for label, *fields in zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True):
+        table.add_row(label, *fields)
+    rows = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
+    left = format_amount(quote.means)
+    return [
+        table,
+        _footnote(f"{rows}± is half the 95% interval. You have {left} left; this quote was free."),
+        *_format_notes(quote.notes),
+    ]
+
+
+def format_quote(quote: wire.Quote) -> str:
+    """Format a quote in one line, with the margin of error of a single column of numbers."""
+
+    def margin(offer: wire.Offer) -> str:
+        _, *margins = _format_offer(offer, "", quote.number_columns)
+        return f", ± {margins[0]}" if len(margins) == 1 else ""
+
+    if quote.paid is None:
+        paid = "over budget"
+    else:
+        cost = f"cost {format_amount(quote.paid.cost)}" if quote.paid.cost else "free"
+        paid = f"{cost}{margin(quote.paid)}"
+    if quote.free is None or quote.cost == 0:
+        return paid
+    return f"{paid}; free with --free{margin(quote.free)}"
+
+
+def _format_offer(offer: wire.Offer | None, missing: str, names: Sequence[str]) -> list[str]:
+    """Format the cost of an offer and the margin of error of each column."""
+    if offer is None:
+        return [missing, *("-" for _ in names)]
+    averages = offer.averages or (None,) * len(offer.errors)
+    return [_format_cost(offer.cost), *map(_format_margin, offer.errors, averages)]
+
+
+def _format_cost(cost: Fraction) -> str:
+    return format_amount(cost) if cost else "free"
+
+
+def _format_margin(extremes: tuple[float, float] | None, average: tuple[float, float] | None) -> str:
+    """Format the half-width of a 95% interval: its range over rows, or the parts of an average."""
+    if extremes is None and average is not None:
+        total, count = (format_number(QUANTILE * error, QUANTILE * error) for error in average)
+        return f"sum {total}, count {count}"
+    if extremes is None:
+        return "unknown"
+    most, least = (QUANTILE * error for error in extremes)
+    high, low = format_number(most, most), format_number(least, most)
+    return high if high == low else f"{low} to {high}"
+
+
+def render_questions(questions: wire.QuestionPage) -> Items:
+    """Render every question with its answer and cost."""
+    if not questions.tickets:
+        return ["No questions yet."]
+    table = make_table("number", "question", "answer", "cost", right=("number", "cost"))
+    for ticket in questions.tickets:
+        free = "" if ticket.pay else " (--free)"
+        table.add_row(
+            str(ticket.number),
+            truncate(ticket.sql, 200) + free,
+            _format_outcome(ticket),
+            _format_cost(ticket.answer.cost) if ticket.answer else "-",
+        )
+    return [table, _footnote("`sharewell answer NUMBER` prints an answer again, free of charge.")]
+
+
+def _format_outcome(ticket: wire.Ticket) -> str:
+    if ticket.problem is not None:
+        return f"refused: {truncate(ticket.problem.message, 100)}"
+    if ticket.answer is None:
+        return ticket.describe()
+    result = ticket.answer
+    return format_field(result.rows[0][0]) if result.is_scalar else pluralize(len(result), "row")
+
+
+# Budgets
+
+
+def render_budget(budget: wire.BudgetStatus) -> Items:
+    """Render an analyst's share and what is left of it."""
+    left, share = budget.left, budget.share
+    enough = ""
+    if budget.questions_left == 0:
+        enough = "Not enough for another paid question; --free questions are still answered. "
+    elif budget.questions_left is not None:
+        enough = f"Enough for {pluralize(budget.questions_left, 'paid question')}. "
+    return [
+        Text.assemble(
+            (sanitize(budget.analyst), "bold"),
+            "  ",
+            draw_bar(left, share),
+            f"  {format_amount(left)} of {format_amount(share)} {budget_unit(budget.currency)} left",
+        ),
+        f"{enough}{pluralize(budget.asked, 'question')} asked, {budget.waiting:,} waiting.",
+    ]
+
+
+def render_analysts(analysts: wire.AnalystList) -> Items:
+    """Render every analyst's budget, and the unallocated rest."""
+    unit = budget_unit(analysts.analysts[0].currency) if analysts.analysts else "budget"
+    numbers = ("share", unit, "left", "asked", "waiting")
+    table = make_table("analyst", *numbers, f"{unit} left", right=numbers)
+    for each in analysts.analysts:
+        table.add_row(
+            each.analyst,
+            format_amount(each.part),
+            format_amount(each.share),
+            format_amount(each.left),
+            f"{each.asked:,}",
+            f"{each.waiting:,}",
+            draw_bar(each.left, each.share),
+        )
+    part, rest = format_amount(analysts.unallocated_part), format_amount(analysts.unallocated)
+    unallocated = f"Unallocated: {part} of the budget, {unit} {rest}."
+    whole = "The whole budget is allocated."
+    return [table, _footnote(unallocated if analysts.unallocated else whole)]
+
+
+# The dataset and its certificate
+
+
+def render_dataset(dataset: wire.DatasetInfo) -> Items:
+    """Render the columns, and the terms on which they are queried."""
+    title = f"{dataset.name}: {dataset.cells:,} cells"
+    table = make_table("column", "type", "values", title=title)
+    for each in dataset.attributes:
+        table.add_row(each.name, each.kind, _format_labels(each.labels))
+        for name, labels in each.bins.items():
+            table.add_row(f"  {name}", "bins", _format_labels(labels))
+    unit = budget_unit(dataset.currency)
+    delta = f", delta {dataset.delta}" if dataset.currency == "zcdp" else ""
+    lines = [
+        f"Budget: epsilon {dataset.epsilon}{delta}, shared by all analysts.",
+        f"Mechanism: {dataset.mechanism}.",
+    ]
+    if dataset.query_budget is not None:
+        price = f"{unit} {format_amount(dataset.query_budget)}"
+        lines[1] += f" A paid count or sum costs {price}; an average takes both."
+    lines.append(
+        f"An answer is useful if its expected error is at most {format_number(dataset.error_threshold)}."
+    )
+    if dataset.privacy_unit is not None:
+        lines.append(f"Each {dataset.privacy_unit} is counted once, in the first of its cells.")
+    if dataset.paused:
+        lines.append("The dataset is paused: no questions are accepted.")
+    return [table, *lines]
+
+
+def _format_labels(labels: Sequence[object]) -> str:
+    texts = [format_label(label) for label in labels]
+    if len(texts) <= MAX_LABELS:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:3])}, …, {texts[-1]} ({len(texts):,} values)"
+
+
+def render_certificate(certificate: wire.CertificateReport) -> Items:
+    """Render the verdict, the visible analysts' standings, and the promises."""
+    items: Items = [Text(sanitize(certificate.verdict), style="bold"), ""]
+    if certificate.analysts:
+        items += [*render_standings(certificate), _footnote(certificate.basis), ""]
+    promises = make_table("promise", "status", "meaning")
+    for promise in certificate.promises:
+        promises.add_row(promise.desideratum, promise.status, promise.meaning)
+    return [*items, promises]
+
+
+def render_standings(certificate: wire.CertificateReport) -> Items:
+    """Render the useful answers of each visible analyst, here and alone."""
+    # Only curators see what each analyst would have without each of the others.
+    for_curator = any(each.without is not None for each in certificate.analysts)
+    numbers = ["answers", "useful", "alone", "without one", "less precise"]
+    if not for_curator:
+        numbers.remove("without one")
+    table = make_table("analyst", *numbers, right=numbers)
+    for each in certificate.analysts:
+        fields = [f"{each.answers:,}", format_number(each.here), format_number(each.alone)]
+        if for_curator:
+            fields.append(format_number(min((each.without or {}).values(), default=each.here)))
+        table.add_row(each.analyst, *fields, f"{each.worse_answers:,}")
+    notes = [
+        f"useful: expected error at most {format_number(certificate.error_threshold)}",
+        "alone: useful answers to the same questions with the analyst's share alone",
+        "without one: the fewest useful answers if one other analyst were absent",
+        "less precise: answers that would have been more precise in either case",
+    ]
+    if not for_curator:
+        del notes[2]
+    return [table, *map(_footnote, notes)]
+
+
+# Ledger events
+
+Content = Mapping[str, Any]
+
+
+def render_events(events: wire.EventPage) -> Items:
+    """Render one row per event, and the ledger's head."""
+    table = make_table("event", "kind", "analyst", "details", right=("event",))
+    for event in events.events:
+        table.add_row(
+            str(event.number),
+            EVENT_NAMES.get(event.kind, event.kind),
+            _format_analysts(event.content),
+            truncate(_format_details(event), 200),
+        )
+    more = [] if events.next is None else [f"More events: --after {events.next}"]
+    return [table, *more, Text(f"Head: {events.head}", style="dim", overflow="fold")]
+
+
+def _format_analysts(content: Content) -> str:
+    if "bill" in content:
+        return ", ".join(content["bill"])
+    return str(content.get("analyst", content.get("payer", "")))
+
+
+def _format_details(event: wire.LedgerEvent) -> str:
+    format_details = EVENT_DETAILS.get(event.kind)
+    try:
+        return format_details(event.content) if format_details else ""
+    except (KeyError, TypeError, ValueError):
+        return ""  # a newer version of the event, with other content
+
+
+def _format_opened(content: Content) -> str:
+    delta = Fraction(content["delta"])
+    also = f", delta {float(delta):g}" if delta else ""
+    return f"epsilon {format_amount(Fraction(content['epsilon']))}{also}, {content['neighbours']}"
+
+
+def _format_charged(content: Content) -> str:
+    costs = ", ".join(format_amount(Fraction(each)) for each in content["bill"].values())
+    measured = content["purpose"].get("measure", {})
+    if "name" in measured:
+        return f"{costs} for the seed, {measured['name']}"
+    if "queries" in measured:
+        return f"{costs} for {pluralize(len(measured['queries']), 'measurement')}"
+    return f"{costs} for {', '.join(content['purpose'])}"
+
+
+#: Kinds whose printed name is not the stored one.
+EVENT_NAMES: Mapping[str, str] = {"answeredfree": "answered", "curatoraction": "curator"}
+EVENT_DETAILS: Mapping[str, Callable[[Content], str]] = {
+    "opened": _format_opened,
+    "granted": lambda content: f"share {format_amount(Fraction(content['share']))}",
+    "charged": _format_charged,
+    "released": lambda content: (
+        f"{pluralize(len(content['values']), 'noisy value')}, charged in event {content['charge']}"
+    ),
+    "begun": lambda content: f"dataset {content['dataset']}",
+    "recovered": lambda content: (
+        f"{', '.join(format_amount(Fraction(each)) for each in content['bill'].values())} "
+        f"for lost events up to {content['witnessed'].partition(':')[0]}"
+    ),
+    "curatoraction": lambda content: (
+        f"{content['action'].replace('-', ' ')} {content['subject']}".rstrip()
+        + (f", by {content['curator']}" if content["curator"] else "")
+    ),
+    "exceeded": lambda content: f"estimate above its threshold, charged in event {content['charge']}",
+    "configured": lambda _: "settings of the configuration file",
+    "asked": lambda content: f"{'' if content['pay'] else '--free '}{content['question']['sql']}",
+    "answered": lambda content: (
+        f"question {content['asked']}, {pluralize(len(content['answers']), 'value')}"
+    ),
+    "answeredfree": lambda content: (
+        f"question {content['asked']}, {pluralize(content['size'], 'value')}"
+    ),
+    "refused": lambda content: f"question {content['asked']}: {content['message']}",
+    "turn": lambda content: f"question {', '.join(map(str, content['asked']))}",
+}
+
+RENDERERS: Mapping[type, Callable[[Any], Items]] = {
+    wire.Quote: render_quote,
+    wire.QuestionPage: render_questions,
+    wire.BudgetStatus: render_budget,
+    wire.AnalystList: render_analysts,
+    wire.DatasetInfo: render_dataset,
+    wire.CertificateReport: render_certificate,
+    wire.EventPage: render_events,
+}

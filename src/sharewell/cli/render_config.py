@@ -1,0 +1,238 @@
+"""The output of `sharewell init` and `sharewell check`."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sharewell.cli.render import make_table, print_items, print_json
+from sharewell.config import Config, read_config
+from sharewell.config.check import Check, CheckReport, check_config
+from sharewell.config.forecast import (
+    ASSUMED,
+    ErrorSummary,
+    analysts_without_questions,
+    can_assume_questions,
+    join_names,
+)
+from sharewell.config.propose import propose
+from sharewell.config.service import SERVICE_OPTIONS
+from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
+from sharewell.query.attribute import Attribute, Label
+
+#: Settings that name files.
+FILES = ("ledger", "witness", "ledger_key", "access")
+COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def show_init(source: str, out: str, force: bool, table: str | None = None) -> None:
+    """Write a proposed configuration for a file, and print what to do next.
+
+    Privacy: reads the rows, for the curator alone; what is taken from them is marked in the file.
+    """
+    target = Path(out)
+    validate_target(Path(source), target, force=force)
+    proposal = propose(Path(source), target, table)
+    text = write_proposal(proposal, target, force=force)
+    Console(highlight=False, markup=False, soft_wrap=True).print(
+        f"Wrote {out}: {len(proposal.described):,} of {len(proposal.columns):,} columns are attributes, "
+        f"with {proposal.cells:,} cells.\n"
+        f"{len(review_lines(text)):,} lines are marked REVIEW: they contain values from your rows, and "
+        "a domain must be public.\n\n"
+        f"After the review:\n  sharewell check {out}\n  sharewell begin {out}\n"
+        f"  sharewell token ann --config {out}\n  sharewell serve {out}"
+    )
+
+
+def show_check(path: str, as_json: bool, *further: Check) -> bool:
+    """Print what a configuration does and what is wrong with it; return whether it can be served."""
+    report = check_config(read_config(path), *further)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _print_report(report)
+    return report.ok
+
+
+def _print_report(report: CheckReport) -> None:
+    config = report.config
+    verdict = "can be served" if report.ok else "cannot be served"
+    print_items(
+        _domain_table(config),
+        _budget_table(report),
+        _error_table(report),
+        _promise_table(report),
+        _service_table(config),
+        _file_table(config),
+        *(
+            Text.assemble((each.level, COLOURS[each.level]), f": {each.message} {each.hint}".rstrip())
+            for each in report.diagnostics
+        ),
+        "",
+        Text.assemble(
+            (f"{config.path.name} {verdict}.", "bold"), " No row was read and nothing was spent."
+        ),
+    )
+
+
+def _domain_table(config: Config) -> Table:
+    table = make_table(
+        *("column", "type", "cells", "values"),
+        title=f"{config.name}: {config.domain.size:,} cells",
+        caption="All of this is public. Rows with other values are dropped, unless there is `other`.",
+    )
+    for attribute in config.domain.attributes:
+        table.add_row(
+            attribute.name,
+            type(attribute).__name__.lower(),
+            f"{attribute.size:,}",
+            _values(attribute),
+        )
+    return table
+
+
+def _values(attribute: Attribute) -> str:
+    """The first and last values, the further cells and the bins."""
+    known = attribute.values
+    listed: list[Label] = [*known] if len(known) <= 4 else [known[0], known[1], "...", known[-1]]
+    other = [f"other: {attribute.other}"] if attribute.other is not None else []
+    null = ["NULL"] if attribute.nullable else []
+    bins = [f"bins {name}" for name in attribute.bins_by_name]
+    return "; ".join([", ".join(map(str, listed)), *other, *null, *bins])
+
+
+def _budget_table(report: CheckReport) -> Table:
+    config, price = report.config, report.config.make.price
+    unit = "rho" if config.budget.currency == "zcdp" else "epsilon"
+    table = make_table(
+        *("analyst", "share", unit, "for the seed", "a paid question", "paid questions, about"),
+        title=f"Budget: {_budget_title(config)}",
+        caption=_payment(config),
+    )
+    for each in report.budgets:
+        table.add_row(
+            each.analyst,
+            str(each.part),
+            _number(each.share),
+            _number(each.seed),
+            "-" if price is None else _number(price),
+            "depends on the data" if each.questions is None else f"{each.questions:,}",
+        )
+    return table
+
+
+def _budget_title(config: Config) -> str:
+    budget = config.budget
+    if budget.currency == "pure":
+        return f"epsilon {_number(budget.epsilon)}, with Laplace noise"
+    given = f"epsilon {_number(budget.epsilon)}, delta {_number(budget.delta)}"
+    return f"{given}: rho {_number(budget.total)}, with Gaussian noise"
+
+
+def _payment(config: Config) -> str:
+    if config.make.pooled:
+        return "All analysts pay from one pot: the number of questions is that of all together."
+    if config.make.independent:
+        return "Every analyst has an instance of their own, and shares nothing."
+    return "What one analyst has paid for is free for all others."
+
+
+def _number(value: Fraction) -> str:
+    return f"{float(value):.4g}"
+
+
+def _error_table(report: CheckReport) -> Table | str:
+    config = report.config
+    if not config.make.errors_are_public:
+        return (
+            f"The errors of {config.make.name} depend on the data, so they are not known before the "
+            "questions are asked.\n"
+        )
+    table = make_table(
+        *("question", "of", "free, from the seed", "useful", "paid", "useful"),
+        title=f"Standard errors of first answers, in rows; useful: at most {config.error_threshold:,g}",
+        caption=f"The error of a sum is divided by its largest weight.{_assumptions(config)}",
+    )
+    for each in report.forecasts:
+        all_of_them = len(each.analysts) == len(config.analysts)
+        table.add_row(
+            each.asked,
+            "all analysts" if all_of_them else ", ".join(each.analysts),
+            *_error_cells(each.free),
+            *_error_cells(each.paid),
+        )
+    return table
+
+
+def _assumptions(config: Config) -> str:
+    """Which analysts have no given questions, and what is assumed for them."""
+    if not (names := analysts_without_questions(config)):
+        return ""
+    none = "" if can_assume_questions(config) else ". Here there are none"
+    return f"\nNo questions are given for {join_names(names)}; assumed: {ASSUMED}{none}."
+
+
+def _error_cells(error: ErrorSummary | None) -> tuple[str, str]:
+    if error is None or not math.isfinite(error.typical):
+        return "not available", "-"
+    return f"{error.typical:,.1f}", f"{error.within:.0%}"
+
+
+def _promise_table(report: CheckReport) -> Table:
+    config = report.config
+    options = ", ".join(f"{key} {value}" for key, value in config.scheduler_options.items())
+    title = f"Promises of {config.make.name}; scheduler: {config.scheduler_name}"
+    table = make_table("what", "status", "if", title=f"{title} ({options})" if options else title)
+    last: tuple[str, ...] = ()
+    for promise in report.promises:
+        same = last and promise.assumptions == last
+        table.add_row(
+            promise.meaning, promise.status, "the same" if same else " ".join(promise.assumptions)
+        )
+        last = promise.assumptions
+    return table
+
+
+def _file_table(config: Config) -> Table:
+    table = make_table(
+        *("file", "path"),
+        whole=("file", "path"),  # users copy them from here
+        title="Files",
+        caption=f"Relative paths begin at the folder of {config.path.name}.",
+    )
+    paths = {name: getattr(config.service, name) for name in FILES} | {"witness": config.witness}
+    for name, path in paths.items():
+        if path is not None:
+            is_file = name != "ledger" or config.service.ledger_is_file
+            table.add_row(name, _relative(config, Path(path)) if is_file else str(path))
+    return table
+
+
+def _service_table(config: Config) -> Table:
+    table = make_table("setting", "value", "what it does", title="Service")
+    for option in SERVICE_OPTIONS:
+        value, help = getattr(config.service, option.name), option.help
+        if option.name in FILES or value is None:
+            continue
+        if isinstance(value, tuple):
+            value = ", ".join(value)
+        elif isinstance(value, float):
+            value = f"{value:g}"
+        elif not isinstance(value, str):
+            value = toml_value(value).replace("_", ",")
+        if option.name == "tick" and not config.scheduler().paced:
+            help = f"{help}; not used by this scheduler"
+        table.add_row(option.name, value, help)
+    return table
+
+
+def _relative(config: Config, path: Path) -> str:
+    """A path relative to the folder of the file, where it lies below that."""
+    folder = config.path.parent.absolute()
+    below = path.relative_to(folder) if path.is_relative_to(folder) else None
+    return str(path) if below is None or ".." in below.parts else str(below)

@@ -1,0 +1,201 @@
+"""The output of `sharewell plan`: the best settings, and how to write them down."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from sharewell.cli.render import make_table, print_items, print_json
+from sharewell.config import Config, read_config
+from sharewell.config.forecast import (
+    ASSUMED,
+    analysts_without_questions,
+    can_assume_questions,
+    current_candidate,
+    join_names,
+    paid_questions,
+)
+from sharewell.errors import ConfigError
+from sharewell.mechanisms.base import Question
+from sharewell.query.linear import LinearQuery
+from sharewell.sharing.plan import Candidate, how_many, plan
+from sharewell.wire.text import pluralize
+
+RANKED = "Ranked by useful answers, averaged over the analysts, then by typical error."
+#: Comparing settings on fewer cells needs no message.
+QUICK_CELLS = 1_000
+
+
+def show_plan(path: str, top: int, as_json: bool) -> None:
+    """Compare settings for a configuration file, and print the best."""
+    config = read_config(path)
+    found = _compare(config)
+    now = current_candidate(config)
+    if as_json:
+        candidates = [_plain(config, candidate) for candidate in found[:top]]
+        plain = {
+            "tried": len(found),
+            "candidates": candidates,
+            "now": None if now is None else _plain(config, now) | {"rank": _rank(now, found)},
+        }
+        print_json(plain)
+        return
+    print_items(
+        _table(config, found[:top], len(found), now),
+        *(
+            Text(line, style="dim")
+            for line in (
+                RANKED,
+                _standing(config, now, found),
+                _workload_text(config),
+                "Analysts ask in turns. No row was read and nothing was spent.",
+                "The error of a sum is divided by its largest weight.",
+            )
+        ),
+        f"\nTo use the first, write this in {config.path.name}:\n",
+        _toml(config, found[0]),
+    )
+
+
+def _rank(now: Candidate, found: Sequence[Candidate]) -> int:
+    """The rank of the file's settings among those compared; 1 is the best."""
+    return 1 + sum(_by_rank(candidate) < _by_rank(now) for candidate in found)
+
+
+def _by_rank(candidate: Candidate) -> tuple[float, float]:
+    """The sort key of `plan`, which RANKED describes."""
+    return -round(candidate.average, 4), candidate.typical_error
+
+
+def _standing(config: Config, now: Candidate | None, found: Sequence[Candidate]) -> str:
+    if now is None:
+        return f"{config.path.name} uses another mechanism, which is not compared here."
+    return (
+        f"The last row shows the current settings of {config.path.name}: "
+        f"{_rank(now, found) - 1:,} of the {len(found):,} settings compared are better."
+    )
+
+
+def _compare(config: Config) -> list[Candidate]:
+    """Compare all settings, with a progress bar on standard error.
+
+    Where no bar can be drawn, one line announces the work.
+    """
+    workloads = config.workloads()
+    if not any(workloads.values()):
+        raise ConfigError(
+            f"There is nothing to plan for: no questions are given for {join_names(list(workloads))}, "
+            "and every column has too many values to assume counts by it.",
+            hint=f"List questions in analysts.{config.analysts[0].name}.expects.",
+        )
+    console = Console(stderr=True)
+    if config.domain.size > QUICK_CELLS and (not console.is_terminal or console.is_dumb_terminal):
+        count, cells = how_many(config.domain), config.domain.size
+        sys.stderr.write(f"Comparing {count:,} settings on {cells:,} cells.\n")
+        sys.stderr.flush()
+    columns = ("comparing settings", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        return plan(
+            config.domain,
+            workloads,
+            config.budget,
+            config.shares,
+            config.error_threshold,
+            neighbours=config.neighbours,
+            watch=lambda done, of: bar.update(task, completed=done, total=of),
+        )
+
+
+def _table(config: Config, best: Sequence[Candidate], tried: int, now: Candidate | None) -> Table:
+    numbers = (
+        *("seed\nfraction", "query\nbudget", "paid\nquestions"),
+        *("useful\nanswers", "worst\nanalyst", "typical\nerror, rows"),
+    )
+    table = make_table(
+        *("seed", *numbers),
+        right=numbers,
+        whole=("seed",),
+        title=f"The best {len(best)} of {tried} settings for {config.name}",
+        caption=f"Useful: error at most {config.error_threshold:,g} rows. Seed fraction: of a share. "
+        "Query budget: of the budget. Paid questions: how many an analyst can pay for, from the "
+        "fewest to the most.",
+    )
+    rows = [(candidate, candidate.seed) for candidate in best]
+    if now is not None:
+        rows.append((now, f"{now.seed}\n(now)"))
+    for at, (candidate, seed) in enumerate(rows):
+        if at == len(best):
+            table.add_section()
+        table.add_row(
+            seed,
+            str(candidate.seed_fraction),
+            str(candidate.query_budget / config.budget.total),
+            _range(_questions(config, candidate).values()),
+            f"{candidate.average:.1%}",
+            f"{candidate.worst:.1%}",
+            f"{candidate.typical_error:,.1f}",
+        )
+    return table
+
+
+def _questions(config: Config, candidate: Candidate) -> dict[str, int]:
+    """How many questions each analyst can pay for."""
+    return paid_questions(config.shares, candidate.seed_fraction, candidate.query_budget)
+
+
+def _range(counts: Collection[int]) -> str:
+    """The smallest and the largest count; one number where they are equal."""
+    fewest, most = min(counts), max(counts)
+    return f"{fewest:,}" if fewest == most else f"{fewest:,}-{most:,}"
+
+
+def _workload_text(config: Config) -> str:
+    """The workload that was planned for: as the file gives it, or else assumed."""
+    workloads = config.workloads()
+    assumed = analysts_without_questions(config)
+    given = [
+        f"{pluralize(_numbers(asks), 'number')} for {name}"
+        for name, asks in workloads.items()
+        if name not in assumed
+    ]
+    text = [f"Planned for the questions of the file: {', '.join(given)}."] if given else []
+    if assumed:
+        asks = workloads[assumed[0]]
+        each = " each" if len(assumed) > 1 else ""
+        count = f"{pluralize(len(asks), 'question')}{each}, {pluralize(_numbers(asks), 'number')}"
+        text.append(
+            f"No questions are given for {join_names(assumed)}; assumed: {ASSUMED}: "
+            f"{count if can_assume_questions(config) else 'here there are none'}."
+        )
+    return " ".join(text)
+
+
+def _numbers(questions: Iterable[Question]) -> int:
+    return sum(1 if isinstance(asks, LinearQuery) else len(asks) for asks in questions)
+
+
+def _toml(config: Config, best: Candidate) -> str:
+    """The settings as TOML."""
+    plain = _plain(config, best)
+    lines = [f'{key} = "{plain[key]}"' for key in ("seed", "seed_fraction", "query_budget")]
+    return "\n".join(["[mechanism]", *lines])
+
+
+def _plain(config: Config, candidate: Candidate) -> dict[str, Any]:
+    return {
+        "seed": candidate.seed,
+        "seed_fraction": str(candidate.seed_fraction),
+        "query_budget": str(candidate.query_budget / config.budget.total),
+        "useful_answers": candidate.average,
+        "worst_analyst": candidate.worst,
+        "useful_by_analyst": dict(candidate.within),
+        "typical_error": candidate.typical_error,
+        "paid_questions": _questions(config, candidate),
+    }

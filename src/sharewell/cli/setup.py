@@ -1,0 +1,200 @@
+"""Commands for curators: configure, serve and verify a dataset, issue tokens; and the demonstration."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sharewell.cli.app import ExitCode
+from sharewell.cli.options import (
+    DEFAULT_CONFIG,
+    AsJson,
+    ConfigArgument,
+    ConfigOption,
+    complete_config,
+    complete_ledger,
+    complete_table,
+)
+from sharewell.errors import RequestError
+
+PANEL = "For curators"
+
+commands = typer.Typer()
+
+
+@commands.command(rich_help_panel="Demonstration")
+def demo(
+    script: Annotated[bool, typer.Option("--script", help="Run a short script of questions.")] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen on. Default: 8080, or any free port.", metavar="PORT"),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(help="Pause after each question.", min=0, metavar="SECONDS")
+    ] = 0.0,
+) -> None:
+    """Serve a bundled table to three analysts until interrupted."""
+    from sharewell.cli.demo import show_demo
+
+    show_demo(script, port, seconds)
+
+
+@commands.command(rich_help_panel=PANEL)
+def init(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="The table: a CSV, Parquet or DuckDB file.",
+            metavar="SOURCE",
+            autocompletion=complete_table,
+        ),
+    ],
+    out: Annotated[
+        str, typer.Option(help="The file to write.", metavar="FILE", autocompletion=complete_config)
+    ] = DEFAULT_CONFIG,
+    table: Annotated[
+        str | None, typer.Option(help="Table name, in a DuckDB file.", metavar="NAME")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Propose a configuration for a table, for you to review."""
+    from sharewell.cli.render_config import show_init
+
+    show_init(source, out, force, table)
+
+
+@commands.command(rich_help_panel=PANEL)
+def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
+    """Validate a configuration file and explain its settings; reads no rows."""
+    from sharewell.cli.render_config import show_check
+    from sharewell.service.lifecycle import check_files
+    from sharewell.service.state import check_ledger
+
+    if not show_check(config, as_json, check_files, check_ledger):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command(rich_help_panel=PANEL)
+def plan(
+    config: ConfigArgument = DEFAULT_CONFIG,
+    top: Annotated[int, typer.Option(help="Show this many settings.", min=1, metavar="COUNT")] = 10,
+    as_json: AsJson = False,
+) -> None:
+    """Compare seeds and query budgets for the expected questions; spends nothing."""
+    from sharewell.cli.render_plan import show_plan
+
+    show_plan(config, top, as_json)
+
+
+@commands.command(rich_help_panel=PANEL)
+def serve(
+    configs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"Configuration files, one per dataset. Default: {DEFAULT_CONFIG}.",
+            metavar="CONFIG",
+            autocompletion=complete_config,
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", metavar="PORT")] = 8080,
+    tls_cert: Annotated[str | None, typer.Option(help="TLS certificate (PEM).", metavar="FILE")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="TLS private key (PEM).", metavar="FILE")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A reverse proxy terminates TLS.")
+    ] = False,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Accept this Host header; repeatable.", metavar="NAME"),
+    ] = None,
+    log: Annotated[
+        str | None, typer.Option(help="Request log. Default: standard error.", metavar="FILE")
+    ] = None,
+) -> None:
+    """Serve datasets over HTTP until interrupted."""
+    from sharewell.cli.lifecycle import offer_to_begin
+    from sharewell.service.http.server import serve
+
+    paths = configs or [DEFAULT_CONFIG]
+    offer_to_begin(paths)
+    serve(
+        paths,
+        host=host,
+        port=port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        behind_proxy=behind_proxy,
+        allowed_hosts=allowed_host or (),
+        log=log,
+        echo=typer.echo,
+    )
+
+
+@commands.command(rich_help_panel=PANEL)
+def verify(
+    ledger: Annotated[
+        str,
+        typer.Argument(
+            help="A ledger file or PostgreSQL URL.", metavar="LEDGER", autocompletion=complete_ledger
+        ),
+    ],
+    head: Annotated[
+        str | None, typer.Option(help="Expected head, as COUNT:HASH.", metavar="HEAD")
+    ] = None,
+    witness: Annotated[
+        str | None,
+        typer.Option(help="Compare the ledger with this witness.", metavar="FILE"),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Key file that authenticates the witness.", metavar="FILE")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Ledger name in PostgreSQL.", metavar="NAME")] = "default",
+    certificate: Annotated[bool, typer.Option(help="Recompute the fairness certificate.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Verify a ledger offline: hash chain, budget, answers and certificate."""
+    from sharewell.cli.render_verify import read_witness, show_verification
+
+    if head is not None and witness is not None:
+        raise RequestError("--head and --witness are mutually exclusive.")
+    if key is not None and witness is None:
+        raise RequestError("--key requires --witness.")
+    if witness is not None:
+        head = read_witness(witness, key)
+    if not show_verification(ledger, name, head, certificate, as_json):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+@commands.command(rich_help_panel=PANEL)
+def token(
+    name: Annotated[
+        str | None, typer.Argument(help="An analyst or curator of the dataset.", metavar="NAME")
+    ] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    curator: Annotated[bool, typer.Option("--curator", help="Fail unless NAME is a curator.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the token; issue none.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List names, roles and tokens.")] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(help="Write the token to a new file that only you can read.", metavar="FILE"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Issue a token to an analyst or curator, and revoke the previous one."""
+    from sharewell.cli.tokens import issue_token, list_tokens, revoke_token
+    from sharewell.config import read_config
+
+    if list_all and name is not None:
+        raise RequestError("NAME and --list are mutually exclusive.")
+    if not list_all and name is None:
+        raise RequestError("NAME is missing.", hint="Use `sharewell token NAME`, or --list.")
+    dataset = read_config(config)
+    if out is not None and (revoke or list_all):
+        raise RequestError("--out is for a new token.")
+    if name is None:
+        list_tokens(dataset, as_json)
+    elif revoke:
+        revoke_token(dataset, name, curator, as_json)
+    else:
+        issue_token(dataset, name, curator, as_json, out)

@@ -1,0 +1,249 @@
+"""The text of a proposed configuration: every key with its meaning, every guess marked for review."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, SCHEDULER_OPTIONS, parse_config
+from sharewell.config.propose import Proposal, ProposedColumn, ProposedKey, looks_like_identifier, quoted
+from sharewell.config.service import SERVICE_OPTIONS
+from sharewell.errors import ConfigError
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.options import Option
+from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
+
+#: Begins the comment of a line that contains something from the rows.
+MARK = "REVIEW:"
+#: The column of comments, and the maximum lengths of a line of list items and of any other line.
+COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
+#: Up to so many cells the seed measures each cell alone; above, the columns one by one too.
+FEW_CELLS = 1_000
+
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
+
+HEAD = """\
+# Proposed by `sharewell init`. Review every line before use.
+#
+# The domain must be public: every analyst sees the values a column may have and the bounds of its
+# numbers, and nothing protects them. Lines that end with a REVIEW comment were guessed from your
+# private rows. Replace their values by public ones, from a codebook or the law, and delete the
+# comment. `sharewell check` counts the marks that are left.
+#
+# Rows with a value that is not described here are silently dropped, unless the column has `other`.
+"""
+
+ANALYSTS = (
+    ("ann", "2/5", "fraction of the budget; the rest is kept for analysts who join later"),
+    ("ben", "2/5", "here 1/5 is kept"),
+)
+
+#: Examples for columns that are left out.
+EXAMPLES = {
+    "integer": ("low = 0", "high = 100"),
+    "binned": ("cuts = [0, 10, 20, 30]",),
+    "category": ('categories = ["one", "another"]',),
+    "date": ("start = 2020-01-01", "end = 2029-12-31", 'by = "year"'),
+}
+TYPES = {
+    "integer": "whole numbers, both bounds included",
+    "binned": "numbers, known only by their bin",
+    "category": "texts, exactly as written",
+    "boolean": "true and false",
+    "date": "days, known only by their period",
+}
+KEYS = {
+    "other": "counts all other values; without it they are dropped",
+    "by": "day, week, month, quarter or year",
+}
+
+#: A key, its value as TOML, and a comment.
+Line = tuple[str, str, str]
+
+
+def write_proposal(proposal: Proposal, target: Path, *, force: bool) -> str:
+    """Write the proposed configuration, and return its text."""
+    text = proposal_text(proposal)
+    # Never write a file that cannot be read.
+    parse_config(text, target)
+    try:
+        with target.open("w" if force else "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise _exists(target) from None
+    except (OSError, UnicodeEncodeError) as error:
+        reason = getattr(error, "strerror", None) or "the text cannot be encoded"
+        raise ConfigError(f"Cannot write {str(target)!r}: {reason}.") from None
+    return text
+
+
+def validate_target(source: Path, target: Path, *, force: bool) -> None:
+    """Refuse to overwrite the rows, or a file without `force`; a missing source is for `propose`."""
+    if target.is_dir():
+        raise ConfigError(f"{str(target)!r} is a directory.", hint="Name the file to write.")
+    if not (target.exists() and source.exists()):
+        return
+    if target.samefile(source):
+        raise ConfigError(
+            f"{str(target)!r} is the source: it would be overwritten.", hint="Write to another file."
+        )
+    if not force:
+        raise _exists(target)
+
+
+def _exists(target: Path) -> ConfigError:
+    return ConfigError(
+        f"{str(target)!r} already exists.", hint="Name another file, or use --force to replace it."
+    )
+
+
+def proposal_text(proposal: Proposal) -> str:
+    """The whole file."""
+    parts = [
+        HEAD,
+        _table("dataset", _dataset(proposal)),
+        _table(
+            "budget",
+            _declared(BUDGET_OPTIONS, {"epsilon": "1", "# delta": "1e-6", "error_threshold": '"1%"'}),
+        ),
+        _sizes(proposal),
+        *(_attribute(column) for column in proposal.columns),
+        *(_table(f"analysts.{name}", [("share", f'"{share}"', why)]) for name, share, why in ANALYSTS),
+        f"# expects = [{quoted(f'SELECT COUNT(*) FROM {proposal.name}')}]"  # noqa: S608
+        "  # questions they are likely to ask, for `sharewell plan`\n",
+        _table("mechanism", _mechanism(proposal)),
+        _table("scheduler", _scheduler()),
+        _table("service", _service(proposal)),
+    ]
+    return "\n".join(parts)
+
+
+def review_lines(text: str) -> list[int]:
+    """The one-based numbers of the lines that are marked for review."""
+    lines = enumerate(text.split("\n"), start=1)
+    return [at for at, line in lines if re.search(rf"#.*\b{MARK}", _STRINGS.sub('""', line))]
+
+
+def toml_value(value: Any) -> str:
+    """A default as TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, int):
+        return f"{value:_}"
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def _declared(options: Iterable[Option], values: Mapping[str, str]) -> Iterator[Line]:
+    """Lines for some options, with their declared meaning; a key that begins with # is a comment."""
+    known = {option.name: option for option in options}
+    for key, value in values.items():
+        yield key, value, known[key.removeprefix("# ")].help
+
+
+def _key(name: str) -> str:
+    """A TOML key, quoted where it must be."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else quoted(name)
+
+
+def _table(name: str, lines: Iterable[Line]) -> str:
+    return "\n".join([f"[{name}]", *(_line(*line) for line in lines), ""])
+
+
+def _line(name: str, value: str, comment: str) -> str:
+    """One key with its comment; a long list is wrapped."""
+    line = f"{name} = {value}"
+    if not comment:
+        return line
+    if len(line) + len(comment) <= MAX_LINE or not value.startswith("["):
+        return f"{line:<{COMMENT_AT - 2}}  # {comment}"
+    return f"{f'{name} = [':<{COMMENT_AT - 2}}  # {comment}\n{_wrap_list(value)}\n]"
+
+
+def _wrap_list(value: str) -> str:
+    lines, line = [], " "
+    for item in re.findall(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]]+', value):
+        if len(line) + len(item) > MAX_LIST_LINE and line.strip():
+            lines.append(line)
+            line = " "
+        line += f" {item},"
+    return "\n".join([*lines, line])
+
+
+def _dataset(proposal: Proposal) -> Iterator[Line]:
+    values = {"name": quoted(proposal.name), "source": quoted(proposal.source)}
+    if proposal.table is not None:
+        values["table"] = quoted(proposal.table)
+    yield from _declared(DATASET_OPTIONS, values)
+    units = [column for column in proposal.columns if looks_like_identifier(column.name)]
+    if units and units[0].repeats:
+        why = "values repeat: if they identify people, uncomment this, or only single rows are protected"
+    else:
+        why = "column that identifies a person, if one person may have several rows"
+    yield "# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}"
+    rows = f"{proposal.population:_}"
+    yield "population", rows, f"{MARK} rounded number of rows; write a public one"
+    yield "neighbours", '"add-remove"', "what one person can change: add-remove or replace-one"
+
+
+def _sizes(proposal: Proposal) -> str:
+    """A comment on the number of cells."""
+    sizes = [f"{_key(column.name)} {column.choices[0].cells:,}" for column in proposal.described]
+    head = f"# {proposal.cells:,} cells, the product of: "
+    lines, line = [], head
+    for size in sizes:
+        if len(line) + len(size) > MAX_LIST_LINE and line != head:
+            lines.append(line.rstrip())
+            line = "#   "
+        line += f"{size}, "
+    lines.append(line.rstrip(", ") + ".")
+    if left := len(proposal.columns) - len(sizes):
+        are, each = ("is", "") if left == 1 else ("are", "each ")
+        lines.append(
+            f"# {left:,} of {len(proposal.columns):,} columns {are} left out, {each}with the reason."
+        )
+    lines.append("# Fewer cells give more precise answers: use coarser bins or fewer columns.")
+    return "\n".join([*lines, ""])
+
+
+def _attribute(column: ProposedColumn) -> str:
+    name = _key(column.name)
+    if not column.choices:
+        example = [f"[attributes.{name}]", f"type = {quoted(column.type)}", *EXAMPLES[column.type]]
+        head = f"# {name} is left out: {column.reason}. To use it, describe it:"
+        return "\n# ".join([head, *example]) + "\n"
+    attribute = column.choices[0]
+    lines = [("type", quoted(attribute.type), TYPES[attribute.type]), *map(_reviewed, attribute.keys)]
+    head = f"# {MARK} {attribute.review}\n" if attribute.review else ""
+    return head + _table(f"attributes.{name}", lines)
+
+
+def _reviewed(line: ProposedKey) -> Line:
+    return line.key, line.value, f"{MARK} {line.review}" if line.review else KEYS.get(line.key, "")
+
+
+def _mechanism(proposal: Proposal) -> Iterator[Line]:
+    several = len(proposal.described) > 1 and proposal.cells > FEW_CELLS
+    yield "name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing"
+    values = {"seed": quoted("marginals(1)" if several else "identity")}
+    values |= {"seed_fraction": '"1/2"', "query_budget": '"1/100"'}
+    yield from _declared(CacheReconstruct.options, values)
+
+
+def _scheduler() -> Iterator[Line]:
+    (name,) = SCHEDULER_OPTIONS
+    yield "name", quoted(name.default), f"{name.help}: {', '.join(SCHEDULERS)}"
+    yield from _declared(RoundRobin.options, {"# idle_after": "60"})
+
+
+def _service(proposal: Proposal) -> Iterator[Line]:
+    for option in SERVICE_OPTIONS:
+        if option.default is None and "NAME" not in option.unset:
+            continue
+        default = (
+            option.unset.replace("NAME", proposal.name) if option.default is None else option.default
+        )
+        yield option.name, toml_value(default), option.help

@@ -1,5 +1,0 @@
-"""The figures of the paper's experiments, drawn from tidy results."""
-
-from sharewell.lab.figures.draw import Drawn, draw_all
-
-__all__ = ["Drawn", "draw_all"]

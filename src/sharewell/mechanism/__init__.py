@@ -1,1 +1,0 @@
-"""Mechanisms: post-processing around the curator. None of them ever holds the data."""

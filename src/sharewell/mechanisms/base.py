@@ -1,0 +1,304 @@
+"""What every mechanism does: say what an answer would cost and how precise it would be, and answer."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.errors import OverBudget, QueryError, UnknownPayer
+from sharewell.mechanisms.declaration import Guarantee, PublicContext
+from sharewell.mechanisms.strategy import Strategy
+from sharewell.options import Option
+from sharewell.privacy.budget import Amount
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.driver import Step, run
+from sharewell.privacy.measurement import Measurement
+from sharewell.query.block import Block, Measurable, ParallelBlock
+from sharewell.query.domain import Domain
+from sharewell.query.linear import LinearQuery
+
+#: Where a value came from: measured now, measured before, reconstructed from measurements, read off a
+#: synthetic table, or known to be 0 without looking.
+Source = Literal["measured", "cached", "reconstructed", "synthetic", "public"]
+Question = LinearQuery | Block
+
+NOTHING = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A value, its standard error, and where it came from.
+
+    Rows of a block that were measured together share one charge: each carries its whole cost, and
+    `charge` is the number of the event in the ledger.
+    """
+
+    value: float
+    standard_error: float | None
+    interval: tuple[float, float] | None
+    source: Source
+    cost: Fraction = NOTHING
+    payer: str | None = None
+    charge: int | None = None
+
+
+ZERO_ANSWER = Answer(0.0, 0.0, (0.0, 0.0), "public")
+
+
+def total_cost(answers: Iterable[Answer]) -> Fraction:
+    """What answers have cost together, each charge counted once."""
+    charges = {answer.charge: answer.cost for answer in answers if answer.charge is not None}
+    return sum(charges.values(), NOTHING)
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a question would cost, and the standard error of each answer where it is known."""
+
+    cost: Fraction
+    standard_errors: tuple[float | None, ...]
+    sources: tuple[str, ...]
+
+    @property
+    def standard_error(self) -> float | None:
+        """The largest standard error; None where one is not known."""
+        known = [error for error in self.standard_errors if error is not None]
+        return max(known) if len(known) == len(self.standard_errors) else None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a question costs and gives with and without paying; None where that is impossible."""
+
+    paid: Prospect | None
+    free: Prospect | None
+
+
+class Work(NamedTuple):
+    """An estimate of what it takes to quote or answer a question, from public sizes alone."""
+
+    #: Elementary operations; one core does about 10^9 a second.
+    operations: float
+    #: Memory in use at the same time.
+    bytes: float
+
+
+class Mechanism(ABC):
+    """Answers the questions of the analysts who hold a share at a curator.
+
+    A mechanism never holds the data. Its `answer` is a generator that yields what it wants from the
+    kernel, and a driver decides when that is charged and measured. All that a mechanism knows is in the
+    ledger: a mechanism made for a curator with a past has the same state.
+    """
+
+    name: str
+    #: The name in a configuration file, and the options there.
+    key: ClassVar[str] = ""
+    options: ClassVar[tuple[Option, ...]] = ()
+    #: Whether all analysts pay from one pot.
+    pooled: ClassVar[bool] = False
+    #: What is proven about fairness.
+    guarantee: Guarantee
+    #: Whether the standard errors of all answers depend on public values alone.
+    errors_are_public: bool = False
+    #: Whether every answer is the best linear unbiased estimate from what was measured, which can
+    #: be checked without the mechanism; and whether each analyst's come from their own measurements.
+    best_estimates: bool = False
+    separate: ClassVar[bool] = False
+    #: Whether requests depend on earlier answers, so that questions cannot be batched.
+    sequential: bool = False
+
+    @classmethod
+    def arguments(cls, options: Mapping[str, Any], context: PublicContext) -> dict[str, Any]:
+        """Convert the options of a configuration to keyword arguments of the constructor."""
+        return dict(options)
+
+    @classmethod
+    def price(cls, arguments: Mapping[str, Any]) -> Fraction | None:
+        """The cost of a paid question made with these arguments; None where it is not fixed."""
+        return arguments.get("query_budget")
+
+    def __init__(self, curator: Curator) -> None:
+        self.curator = curator
+        self.domain = curator.domain
+        #: Half the width of a 95 % interval, in standard errors. Gaussian noise needs 1.96. Laplace
+        #: noise needs 2.12 alone and tends to 1.96 in sums; 2.06 covers 94.6 % to 96.1 %.
+        self.critical = 1.96 if curator.budget.currency == "zcdp" else 2.06
+        #: What was charged before a crash, and measured now, after it.
+        self.recovered = curator.complete(decode)
+
+    @abstractmethod
+    def answer(self, block: ParallelBlock, analyst: str, pay: bool) -> Step[list[Answer]]:
+        """Answer every row of a block that has no empty rows.
+
+        Yields once for each decision: a request, or None to buy nothing. With `pay` false it never buys.
+        """
+
+    @abstractmethod
+    def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
+        """What `answer` would cost and return, from public values; None where it is impossible.
+
+        Changes nothing, so that any number of threads can ask a snapshot.
+        """
+
+    # Asking
+
+    @overload
+    def ask(self, question: LinearQuery, analyst: str, *, pay: bool = True) -> Answer: ...
+    @overload
+    def ask(self, question: Block, analyst: str, *, pay: bool = True) -> tuple[Answer, ...]: ...
+    def ask(self, question: Question, analyst: str, *, pay: bool = True) -> Answer | tuple[Answer, ...]:
+        """Answer a query, or every query of a block; with `pay=False` nothing is spent."""
+        found = run(self.step(question, analyst, pay=pay), self.curator)
+        return found[0] if isinstance(question, LinearQuery) else found
+
+    def step(self, question: Question, analyst: str, *, pay: bool = True) -> Step[tuple[Answer, ...]]:
+        """The question as a step for a driver; rows that select no cell are answered with 0."""
+        block, places, size = self._normalize(question, analyst)
+        if places:
+            found = yield from self.answer(block, analyst, pay)
+        else:
+            found = []
+            yield None
+        by_place = dict(zip(places, found, strict=True))
+        return tuple([by_place.get(place, ZERO_ANSWER) for place in range(size)])
+
+    def preview(self, question: Question, analyst: str) -> Preview:
+        """What an answer would cost, and its standard errors, from public values; spends nothing."""
+        block, places, size = self._normalize(question, analyst)
+        if not places:
+            nothing = Prospect(NOTHING, (0.0,) * size, ("public",) * size)
+            return Preview(nothing, nothing)
+        paid, free = (self.expect(block, analyst, pay) for pay in (True, False))
+        return Preview(_placed(paid, places, size), _placed(free, places, size))
+
+    def snapshot(self) -> Self:
+        """A read-only copy of the public state as of now, for previews from any thread.
+
+        Take it where the mechanism does not change meanwhile; after that, both are independent. It holds
+        no data, and what would charge is refused.
+        """
+        frozen = copy(self)
+        frozen.curator = self.curator.snapshot()
+        return frozen
+
+    def work(self, question: Question, *, pay: bool = True) -> Work:
+        """What a free answer takes, or with `pay` a preview or a paid one.
+
+        By default, a pass over the cells for every row.
+        """
+        rows = 1 if isinstance(question, LinearQuery) else len(question)
+        return Work(rows * float(self.domain.size), 8.0 * self.domain.size)
+
+    def _normalize(self, question: Question, analyst: str) -> tuple[ParallelBlock, tuple[int, ...], int]:
+        """The question's non-empty rows as disjoint rows, their places in it, and its size."""
+        self.require(analyst)
+        if question.domain != self.domain:
+            raise QueryError("The question and the data have different domains.")
+        single = isinstance(question, LinearQuery)
+        if isinstance(question, LinearQuery):
+            question = ParallelBlock(self.domain, [question])
+        if not isinstance(question, ParallelBlock):
+            question = ParallelBlock.of(question)
+        block, places = question.filled
+        if not places and (single or not len(question)):
+            raise QueryError(
+                "The question selects no cell, so its answer is 0.", hint="Nothing was spent."
+            )
+        return block, places, len(question)
+
+    def _answered(
+        self,
+        query: LinearQuery,
+        value: float,
+        variance: float | None,
+        source: Source,
+        bought: Measurement | None = None,
+        payer: str | None = None,
+    ) -> Answer:
+        """The answer to a query, from the value and variance of its primitive query."""
+        scale = float(query.scale)
+        value *= scale
+        error = None if variance is None else math.sqrt(variance) * abs(scale)
+        reach = None if error is None else self.critical * error
+        interval = None if reach is None else (value - reach, value + reach)
+        cost, charge = (bought.cost, bought.charge) if bought else (NOTHING, None)
+        return Answer(value, error, interval, source, cost, payer, charge)
+
+    # Analysts
+
+    @property
+    def analysts(self) -> tuple[str, ...]:
+        """The analysts who may ask."""
+        return self.curator.payers
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Admit a new analyst, with a share of the unallocated budget."""
+        self.curator.grant(analyst, share)
+
+    def leave(self, analyst: str, *, donate: bool = False) -> None:
+        """Let an analyst leave; what they have left is lost, unless the mechanism can use a donation."""
+        self.require(analyst)
+        if donate:
+            raise QueryError(f"{self.name} cannot use a donation.", hint="Leave without donating.")
+        self.curator.retire(analyst)
+
+    def require(self, analyst: str) -> None:
+        """Refuse names that hold no share."""
+        if analyst not in self.curator.payers:
+            raise UnknownPayer(
+                f"Unknown analyst {analyst!r}.", hint=f"The analysts are {', '.join(self.analysts)}."
+            )
+
+    def spendable(self, analyst: str) -> Fraction:
+        """What can be spent on an analyst's questions now."""
+        return self.curator.left(analyst)
+
+    # A common pot
+
+    def _in_pot(self) -> Fraction:
+        return sum((self.curator.left(analyst) for analyst in self.analysts), NOTHING)
+
+    def _pot(self, cost: Fraction) -> Mapping[str, Fraction]:
+        """A bill for all analysts, in proportion to what they have left, so that all run out at once."""
+        left = {analyst: self.curator.left(analyst) for analyst in self.analysts}
+        total = self._in_pot()
+        if cost > total:
+            raise OverBudget(
+                f"The common pot holds {float(total):.6g}, and this costs {float(cost):.6g}.",
+                hint="No more measurements can be made.",
+            )
+        return {analyst: cost * part / total for analyst, part in left.items() if part}
+
+
+def _placed(prospect: Prospect | None, places: Sequence[int], size: int) -> Prospect | None:
+    """A prospect with the empty rows put back in their places: their answers are 0, public and free."""
+    if prospect is None or len(places) == size:
+        return prospect
+    errors = dict(zip(places, prospect.standard_errors, strict=True))
+    sources = dict(zip(places, prospect.sources, strict=True))
+    return Prospect(
+        prospect.cost,
+        tuple(errors.get(place, 0.0) for place in range(size)),
+        tuple(sources.get(place, "public") for place in range(size)),
+    )
+
+
+def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
+    """The block or strategy that a ledger holds as plain data."""
+    kind: type[Strategy] | type[Block] = Strategy if data["kind"] == Strategy.kind else Block
+    return kind.from_json(domain, data)
+
+
+def standard_errors(variances: NDArray[np.float64], block: Sequence[LinearQuery]) -> tuple[float, ...]:
+    """The standard errors of queries, from the variances of their primitive queries."""
+    scales = np.array([abs(float(query.scale)) for query in block])
+    return tuple((np.sqrt(variances) * scales).tolist())

@@ -1,0 +1,291 @@
+"""Seeded Cache and Reconstruct: pay for a query once, and reconstruct all others from what was paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+
+from sharewell.errors import PrivacyError
+from sharewell.mechanisms import seed as seeds
+from sharewell.mechanisms.base import (
+    NOTHING,
+    Answer,
+    Mechanism,
+    Prospect,
+    Question,
+    Source,
+    Work,
+    decode,
+    standard_errors,
+)
+from sharewell.mechanisms.declaration import Guarantee, PublicContext
+from sharewell.mechanisms.reconstruction import Reconstruction
+from sharewell.mechanisms.strategy import Strategy
+from sharewell.options import AMOUNT, BOOLEAN, FRACTION, Option, choice
+from sharewell.privacy.budget import Amount, amount
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.driver import Step
+from sharewell.privacy.measurement import Measure, Measurement
+from sharewell.query.block import ParallelBlock
+from sharewell.query.linear import LinearQuery
+
+#: Answer with the best estimate from all measurements, or as Algorithm 1 of the paper is printed.
+Answers = Literal["estimate", "as-printed"]
+
+
+EQUAL_PRICES = "Every paid question costs the same."
+FIXED_STREAM = "What analysts ask and pay for, and in which order, does not depend on others' answers."
+SAME_ORDER = "Without any one analyst, the scheduler would serve the others in the same order."
+
+
+class CachedRow(NamedTuple):
+    """A row that was measured: its value and variance, and who paid for it (None for a seed row)."""
+
+    value: float
+    variance: float
+    payer: str | None
+
+
+class CacheReconstruct(Mechanism):
+    """The paper's Algorithm 1, with every answer the best linear unbiased estimate.
+
+    Every analyst donates `seed_fraction` of their share, and the seed is measured with all of it. A
+    query that was never measured is then measured for `query_budget`, charged to the asking analyst
+    while they can pay; and every measurement serves all analysts.
+
+    Privacy: post-processing of `Curator.measure`; each analyst pays within their own share.
+    """
+
+    name = "Seeded Cache and Reconstruct"
+    errors_are_public = True
+    key = "cache-reconstruct"
+    options = (
+        Option("seed", seeds.SEED_NAME, "identity", "strategy measured at the start"),
+        Option("seed_fraction", FRACTION, "1/2", "fraction of every share that pays for the seed"),
+        Option("query_budget", AMOUNT, "1/100", "cost of a paid question, as a fraction of the budget"),
+        Option(
+            "answers",
+            choice(*get_args(Answers)),
+            "estimate",
+            "best estimate, or the paper's Algorithm 1 as printed",
+        ),
+        Option(
+            "buy_seed_rows", BOOLEAN, False, "whether analysts can pay for rows that the seed measured"
+        ),
+    )
+
+    @classmethod
+    def arguments(cls, options: Mapping[str, Any], context: PublicContext) -> dict[str, Any]:
+        """Make the seed that the options name, and the price from the budget."""
+        seed = seeds.by_name(options["seed"], context.domain, context.workload)
+        return {**options, "seed": seed, "query_budget": options["query_budget"] * context.budget.total}
+
+    @property
+    def guarantee(self) -> Guarantee:  # type: ignore[override]
+        """All desiderata are proven, except for answers as the paper prints them."""
+        proven = None if self.answers == "as-printed" else (EQUAL_PRICES, FIXED_STREAM)
+        return Guarantee("guarantees/cache-reconstruct.md", proven, reordered=(SAME_ORDER,))
+
+    def __init__(
+        self,
+        curator: Curator,
+        *,
+        seed: Strategy,
+        seed_fraction: Amount,
+        query_budget: Amount,
+        answers: Answers = "estimate",
+        buy_seed_rows: bool = False,
+    ) -> None:
+        super().__init__(curator)
+        if answers not in get_args(Answers):
+            raise PrivacyError(
+                f"Invalid value {answers!r} for `answers`.", hint='Use "estimate" or "as-printed".'
+            )
+        if seed.domain != curator.domain:
+            raise PrivacyError("The seed and the data have different domains.")
+        self.seed = seed
+        self.seed_fraction = _fraction(seed_fraction)
+        self.query_budget = amount(query_budget, "query_budget")
+        self.answers = answers
+        self.best_estimates = answers == "estimate"
+        self.buy_seed_rows = buy_seed_rows
+        self._cache: dict[str, CachedRow] = {}
+        #: Rows that a question on its way has requested: no other question pays for them.
+        self._requested: set[str] = set()
+        self._reconstruction = Reconstruction(seed)
+        self._seeded = False
+        self._donors: set[str] = set()
+        for measurement in curator.history(decode):
+            self._learn(measurement)
+        # Analysts who have not donated yet do so now: all together at the start, and after a restart
+        # those who were added with it, one by one, as if they had joined.
+        missing = [analyst for analyst in self.analysts if analyst not in self._donors]
+        for donors in [[analyst] for analyst in missing] if self._seeded else [missing]:
+            self._donate(donors)
+        self._reconstruction.solver()  # Built now, so that the first question does not wait for it.
+
+    # Algorithm 1
+
+    def answer(self, block: ParallelBlock, analyst: str, pay: bool) -> Step[list[Answer]]:
+        """Buy the rows that were never measured, while the analyst can pay; answer from all there is."""
+        rows = block.primitive
+        can_pay = pay and self.curator.left(analyst) >= self.query_budget
+        fresh = rows.take(self._fresh(rows)) if can_pay else ()
+        with self._requesting(fresh):
+            bought = yield Measure(fresh, self.query_budget, analyst) if fresh else None
+        if bought:
+            self._learn(bought)
+        return self._estimate(block, bought, as_printed=can_pay and self.answers == "as-printed")
+
+    def _fresh(self, rows: ParallelBlock) -> list[int]:
+        """The places of the rows that are neither measured nor requested by an earlier question."""
+        return [
+            at
+            for at, row in enumerate(rows)
+            if self._lookup(row) is None and row.key not in self._requested
+        ]
+
+    @contextmanager
+    def _requesting(self, rows: Iterable[LinearQuery]) -> Iterator[None]:
+        """Keep later questions from buying rows that are being bought."""
+        keys = [row.key for row in rows]
+        self._requested.update(keys)
+        try:
+            yield
+        finally:
+            self._requested.difference_update(keys)
+
+    def _learn(self, measured: Measurement) -> None:
+        """Add a measurement to the cache."""
+        if isinstance(measured.block, Strategy):
+            if measured.block is not self.seed and measured.block.to_json() != self.seed.to_json():
+                raise PrivacyError(
+                    "The ledger holds measurements of another seed.",
+                    hint=f"Use the seed that it was begun with: {measured.block.name}.",
+                )
+            self._reconstruction.observe_seed(measured.values, float(measured.variances[0]))
+            self._donors.update(measured.bill)
+            self._seeded = True
+            return
+        rows = list(measured.block)  # type: ignore[call-overload]
+        self._reconstruction.observe(rows, measured.values, measured.variances)
+        payer = next(iter(measured.bill))
+        values, variances = measured.values.tolist(), measured.variances.tolist()
+        for row, value, variance in zip(rows, values, variances, strict=True):
+            self._cache[row.key] = CachedRow(float(value), variance, payer)
+
+    def _lookup(self, row: LinearQuery) -> CachedRow | None:
+        """The measurement of a row; a seed row counts, unless those may be bought.
+
+        Without donations at the start, seed rows come from analysts who leave, if at all. They may then
+        be bought too: a small donation must not deprive an analyst of a better answer.
+        """
+        cached = self._cache.get(row.key)
+        if cached is not None or self.buy_seed_rows or not (self._seeded and self.seed_fraction):
+            return cached
+        at = self.seed.row_of(row)
+        return None if at is None else CachedRow(*self._reconstruction.measurements.seed_row(at), None)
+
+    def _estimate(
+        self, block: ParallelBlock, bought: Measurement | None, *, as_printed: bool
+    ) -> list[Answer]:
+        """The best estimate of every row; as printed, its own noisy value."""
+        rows = block.primitive
+        known = [self._lookup(row) for row in rows]
+        if as_printed:
+            values = [cached.value for cached in known if cached]
+            variances = [cached.variance for cached in known if cached]
+        else:
+            values, variances = (part.tolist() for part in self._reconstruction.estimate(rows))
+        measured = {row.key for row in bought.block} if bought else set()  # type: ignore[attr-defined]
+        answers = []
+        for query, row, cached, value, variance in zip(
+            block, rows, known, values, variances, strict=True
+        ):
+            payer = cached.payer if cached else None
+            if row.key in measured:
+                answers.append(self._answered(query, value, variance, "measured", bought, payer))
+            else:
+                source: Source = "cached" if cached else "reconstructed"
+                answers.append(self._answered(query, value, variance, source, None, payer))
+        return answers
+
+    def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
+        """The standard errors after a purchase; None where there is something to buy and no money."""
+        rows = block.primitive
+        known = [self._lookup(row) for row in rows]
+        if not pay or (None not in known and self.answers == "estimate"):
+            variances = self._reconstruction.estimate(rows)[1]
+            sources = tuple("cached" if cached else "reconstructed" for cached in known)
+            return Prospect(NOTHING, standard_errors(variances, block), sources)
+        if self.curator.left(analyst) < self.query_budget:
+            return None
+        missing = [at for at, cached in enumerate(known) if cached is None]
+        bought = rows.take(missing)
+        noise = self.curator.variances(bought, self.query_budget) if missing else np.zeros(0)
+        if self.answers == "as-printed":
+            variances = np.array([cached.variance if cached else 0.0 for cached in known])
+            variances[missing] = noise
+        else:
+            variances = self._reconstruction.variances_after(rows, bought, noise)
+        # Rows that an earlier question has requested cost nothing more.
+        fresh = any(row.key not in self._requested for row in bought)
+        cost = self.query_budget if fresh else NOTHING
+        sources = tuple("cached" if cached else "measured" for cached in known)
+        return Prospect(cost, standard_errors(variances, block), sources)
+
+    def snapshot(self) -> Self:
+        """With its own cache; the solver's arrays are shared until they change."""
+        frozen = super().snapshot()
+        frozen._cache, frozen._requested = dict(self._cache), set(self._requested)
+        frozen._reconstruction = self._reconstruction.snapshot()
+        return frozen
+
+    def work(self, question: Question, *, pay: bool = True) -> Work:
+        """What the solver takes for all rows; with `pay`, as if none of them were measured yet."""
+        rows = 1 if isinstance(question, LinearQuery) else len(question)
+        return Work(*self._reconstruction.solver(rows).work(rows, rows if pay else 0))
+
+    # The seed
+
+    def join(self, analyst: str, share: Amount) -> None:
+        """Admit a new analyst, whose donation is measured as further seed rows."""
+        if self.seed_fraction:
+            # Refuses a share that is too small to measure with, before it is granted.
+            self.curator.scales(self.seed, amount(share, "A share") * self.seed_fraction)
+        super().join(analyst, share)
+        self._donate([analyst])
+
+    def leave(self, analyst: str, *, donate: bool = False) -> None:
+        """Let an analyst leave; with `donate`, what they have left is measured as further seed rows."""
+        self.require(analyst)
+        if donate and self.curator.left(analyst):
+            self._measure_seed({analyst: self.curator.left(analyst)})
+        self.curator.retire(analyst)
+
+    def _donate(self, analysts: Iterable[str]) -> None:
+        """Measure the seed with a fraction of these analysts' shares, or with what is left of it."""
+        parts = {a: self.curator.share(a) * self.seed_fraction for a in analysts}
+        bill = {a: min(part, self.curator.left(a)) for a, part in parts.items()}
+        if not any(bill.values()):
+            return
+        try:
+            self.curator.scales(self.seed, sum(bill.values(), Fraction(0)))
+        except PrivacyError:
+            return  # Too little to measure anything with.
+        self._measure_seed({analyst: part for analyst, part in bill.items() if part})
+
+    def _measure_seed(self, bill: dict[str, Fraction]) -> None:
+        self._learn(self.curator.measure(self.seed, sum(bill.values(), Fraction(0)), bill))
+
+
+def _fraction(value: Amount) -> Fraction:
+    """A fraction between 0 and 1, both included."""
+    exact = Fraction(0) if str(value) in ("0", "0.0") else amount(value, "seed_fraction")
+    if exact > 1:
+        raise PrivacyError(f"seed_fraction must be at most 1, not {value}.")
+    return exact

@@ -1,0 +1,230 @@
+"""Reconstruction: the best linear unbiased estimate of any query from all that was measured.
+
+With rows a_j measured as y_j with variance v_j, the estimate of a query q is q'x, where x minimises
+the sum of (y_j - a_j'x)^2 / v_j, and its variance is q' (sum of a_j a_j' / v_j)^+ q. Several solvers
+compute it. `Reconstruction` takes the one that suits seed and sizes, and changes it as rows come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.mechanisms.dense import Dense
+from sharewell.mechanisms.iterative import Iterative
+from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Solver, Unsuitable
+from sharewell.mechanisms.sparse import Sparse
+from sharewell.mechanisms.square_root import SquareRoot
+from sharewell.mechanisms.strategy import Strategy
+from sharewell.mechanisms.woodbury import Woodbury
+from sharewell.query.linear import LinearQuery
+
+Vector = NDArray[np.float64]
+SolverType = Callable[[Measurements], Solver]
+
+#: Up to this many cells a dense covariance is fastest, however few rows there are.
+FEW_CELLS = 256
+#: Up to this many cells a dense covariance can be kept at all.
+MOST_CELLS = 4096
+#: A variance below this is taken to be this: without any noise there is nothing to weigh.
+TINY = 1e-12
+#: Of how many queries at a time estimates are remembered, and how often.
+FEW_QUERIES, MOST_REMEMBERED = 256, 4096
+#: From this many queries at a time on, or rows in a batch, it pays to treat them as one sparse matrix.
+MANY = 64
+#: Up to this many rows their covariances with each other can be kept.
+MOST_ROWS = 6000
+#: A seed is vague where its rows have more than this many times the variance of a measured row. A
+#: covariance that holds both loses that many digits, and more where a row has many cells.
+VAGUE = 1e6
+#: By how much rounding may raise the variance of a measured row above that of its own noise.
+SLACK = 1e-6
+
+
+class Reconstruction:
+    """Estimates of any query from a seed and the rows measured since.
+
+    Privacy: post-processing of released values; costs nothing and never touches the data.
+    """
+
+    def __init__(self, strategy: Strategy) -> None:
+        self.measurements = Measurements(strategy)
+        #: Solvers by kind, each with the number of batches that it has seen; and kinds that failed.
+        self._solvers: dict[SolverType, tuple[Solver, int]] = {}
+        self._unsuitable: set[SolverType] = set()
+        #: The solver for estimates that rounding has spoilt, where there are any.
+        self._exact: Solver | None = None
+        #: The measured rows' own values and variances, by key.
+        self._own: dict[str, tuple[float, float]] = {}
+        #: What was estimated since the last row came; the same questions are asked again and again.
+        self._estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = {}
+
+    def __len__(self) -> int:
+        return self.measurements.count
+
+    def observe_seed(self, values: NDArray[np.int64] | Vector, variance: float) -> None:
+        """Add one measurement of every seed row, all with the same variance."""
+        precision = 1 / max(variance, TINY)
+        weighted = np.asarray(values, dtype=np.float64) * precision
+        known = self.measurements.seed_weighted
+        self.measurements.seed_weighted = weighted if known is None else known + weighted
+        self.measurements.seed_precision += precision
+        self._solvers.clear()
+        self._unsuitable.clear()
+        self._forget()
+
+    def observe(
+        self, rows: Sequence[LinearQuery], values: NDArray[np.int64] | Vector, variances: Vector
+    ) -> None:
+        """Add measured rows."""
+        batch = _batch(rows, values, variances)
+        self.measurements.batches.append(batch)
+        self.measurements.count += len(rows)
+        self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
+        self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
+        self._forget()
+        pairs = zip(batch.values.tolist(), batch.variances.tolist(), strict=True)
+        self._own.update(zip([row.key for row in rows], pairs, strict=True))
+
+    def _forget(self) -> None:
+        """Drop what no longer holds when something is measured."""
+        self._exact = None
+        self._estimates.clear()
+
+    def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
+        """The queries' estimates and their variances; infinite where nothing determines them."""
+        key = tuple([query.key for query in queries])
+        found = self._estimates.get(key)
+        if found is None:
+            found = self._checked(queries, *self.solver(len(queries)).estimate(queries))
+            if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
+                for part in found:
+                    part.flags.writeable = False
+                self._estimates[key] = found
+        return found
+
+    def variances_after(
+        self, queries: Sequence[LinearQuery], rows: Sequence[LinearQuery], variances: Vector
+    ) -> Vector:
+        """What the queries' variances would be if these rows were measured too."""
+        if not len(rows):
+            return self.estimate(queries)[1]
+        batch = _batch(rows, np.zeros(len(rows)), variances)
+        limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
+        after = np.zeros(len(queries))
+        if self._is_vague() or not self._is_vague(batch.least_variance):
+            with suppress(Unsuitable):
+                after = self.solver(len(queries)).variances_after(queries, batch)
+        if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
+            return after
+        trial = self.snapshot()
+        trial._solvers = {}
+        trial.observe(rows, batch.values, variances)
+        return trial.estimate(queries)[1]
+
+    def _checked(
+        self, queries: Sequence[LinearQuery], values: Vector, variances: Vector
+    ) -> tuple[Vector, Vector]:
+        """Replace estimates that rounding has spoilt: a variance is positive, and measuring lowers it.
+
+        The exact solver is slow and always right. Where the domain is too large for it, a measured row
+        is answered with its own noisy value, and nothing is said about any other query.
+        """
+        limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
+        wrong = np.flatnonzero(~_plausible(variances, limits)).tolist()
+        if not wrong:
+            return values, variances
+        if self.measurements.strategy.domain.size <= MOST_CELLS:
+            exact = self._exact or SquareRoot(self.measurements)
+            if self._exact is None:
+                for batch in self.measurements.batches:
+                    exact.observe(batch)
+                self._exact = exact
+            values[wrong], variances[wrong] = exact.estimate([queries[at] for at in wrong])
+        else:
+            own = [self._own.get(queries[at].key, (0.0, np.inf)) for at in wrong]
+            values[wrong], variances[wrong] = np.array(own).T
+        return values, variances
+
+    def snapshot(self) -> Reconstruction:
+        """A copy to read while this one goes on.
+
+        A solver that lacks batches is left out: several threads that read would all add them.
+        """
+        self.solver()
+        batches = list(self.measurements.batches)
+        frozen = copy(self)
+        frozen.measurements = replace(self.measurements, batches=batches)
+        frozen._solvers = {
+            kind: (solver.snapshot(), seen)
+            for kind, (solver, seen) in self._solvers.items()
+            if seen == len(batches)
+        }
+        frozen._own, frozen._estimates = dict(self._own), dict(self._estimates)
+        frozen._unsuitable = set(self._unsuitable)
+        return frozen
+
+    def solver(self, queries: int = 1) -> Solver:
+        """The solver that suits seed, sizes and the number of queries, with all batches added."""
+        for kind in self._kinds(queries):
+            try:
+                if kind not in self._unsuitable:
+                    return self._updated(kind)
+            except Unsuitable:
+                self._unsuitable.add(kind)
+        raise AssertionError("the last kind suits everything")
+
+    def _kinds(self, queries: int) -> Iterator[SolverType]:
+        """The kinds of solver to try, best first; always the same for the same measurements."""
+        known = self.measurements
+        cells, rows = known.strategy.domain.size, known.count
+        in_doubles = known.determined and not (self._is_vague() and cells <= MOST_CELLS)
+        if in_doubles and cells > FEW_CELLS:
+            if known.strategy.is_identity and (queries >= MANY or 2 * known.grouped > rows):
+                yield Sparse
+            if rows > cells and cells <= MOST_CELLS:
+                yield Dense.of
+            elif rows <= MOST_ROWS:
+                yield Woodbury
+        elif in_doubles:
+            yield Dense.of
+        if cells <= MOST_CELLS or (rows <= MOST_ROWS and not known.determined):
+            yield SquareRoot
+        yield Iterative
+
+    def _is_vague(self, least_variance: float = float("inf")) -> bool:
+        """Whether the seed is vague beside the rows, and one more of this variance."""
+        known = self.measurements
+        least = min(known.least_variance, least_variance)
+        return known.determined and least * VAGUE * known.seed_precision < 1
+
+    def _updated(self, kind: SolverType) -> Solver:
+        """The solver of a kind, with all batches added; others are kept only for many queries."""
+        batches = self.measurements.batches
+        solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
+        for batch in batches[seen:]:
+            solver.observe(batch)
+            if isinstance(solver, SquareRoot):
+                solver = solver.to_dense() or solver
+        if kind is not Sparse:
+            self._solvers = {Sparse: self._solvers[Sparse]} if Sparse in self._solvers else {}
+        self._solvers[kind] = solver, len(batches)
+        return solver
+
+
+def _batch(
+    rows: Sequence[LinearQuery], values: NDArray[np.int64] | Vector, variances: Vector
+) -> MeasurementBatch:
+    return MeasurementBatch(
+        tuple(rows), np.asarray(values, dtype=np.float64), np.maximum(variances, TINY)
+    )
+
+
+def _plausible(variances: Vector, limits: Vector) -> NDArray[np.bool_]:
+    """Which variances are positive, and no larger than a limit; none that is not a number."""
+    return (variances > 0) & (variances <= limits * (1 + SLACK))

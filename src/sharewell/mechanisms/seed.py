@@ -1,0 +1,215 @@
+"""The strategies that a collective can measure at the start, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from sharewell.errors import ConfigError, QueryError
+from sharewell.mechanisms.strategy import Rows, Strategy
+from sharewell.options import ValueType, invalid_choice
+from sharewell.query.block import Block
+from sharewell.query.domain import Domain
+from sharewell.query.workload import tree
+
+#: An optimised row is rounded to a grid of this many bits, fewer where several attributes multiply.
+GRID_BITS = 12
+#: From this many cells on, an attribute keeps the identity: optimising costs the cube of its size.
+MOST_OPTIMIZED = 1024
+#: No row below the identity weighs a cell more than this many times as much as the cell's own row:
+#: a workload that ignores an attribute would otherwise leave its cells undetermined.
+MOST_BELOW = 8
+
+
+def identity(domain: Domain) -> Strategy:
+    """Every cell once."""
+    return Strategy(domain, (tuple(Rows(size) for size in domain.shape),), "identity")
+
+
+def total(domain: Domain) -> Strategy:
+    """The number of rows only; most queries cannot be reconstructed from it."""
+    return Strategy(domain, (tuple(_total(size) for size in domain.shape),), "total")
+
+
+def h2(domain: Domain) -> Strategy:
+    """The binary hierarchy of every attribute."""
+    return Strategy(domain, (tuple(_tree(size, 2) for size in domain.shape),), "h2")
+
+
+def hb(domain: Domain) -> Strategy:
+    """The hierarchy of every attribute, each with the branching factor that suits its ranges best."""
+    return Strategy(domain, (tuple(_tree(size, best_branching(size)) for size in domain.shape),), "hb")
+
+
+def prefix(domain: Domain) -> Strategy:
+    """The running totals of every attribute."""
+    rows = tuple(_rows(np.tril(np.ones((size, size), dtype=np.int64))) for size in domain.shape)
+    return Strategy(domain, (rows,), "prefix")
+
+
+def marginals(domain: Domain, k: int = 1) -> Strategy:
+    """All k-way marginals, with every cell under them so that anything can be reconstructed."""
+    if not 0 <= k < len(domain.shape):
+        raise QueryError(
+            f"A seed of {k}-way marginals needs k from 0 to {len(domain.shape) - 1} here.",
+            hint="The marginal over all attributes is the identity.",
+        )
+    levels = range(len(domain.shape))
+    parts = tuple(
+        tuple(Rows(size) if at in kept else _total(size) for at, size in enumerate(domain.shape))
+        for kept in [tuple(levels), *combinations(levels, k)]
+    )
+    return Strategy(domain, parts, f"marginals({k})")
+
+
+def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
+    """For every attribute the p-Identity strategy that suits a workload best.
+
+    The rows [I; B] D, with D such that every column sums to 1, are chosen by gradient descent from
+    several starts to minimise the workload's total error (McKenna, Miklau, Hay and Machanavajjhala,
+    "Optimizing error of high-dimensional statistical queries under differential privacy", 2018).
+    Then they are rounded to whole numbers on a grid, since only such rows are ever measured.
+    """
+    if workload.domain != domain or all(query.is_zero for query in workload):
+        raise QueryError("An optimised seed needs a workload of queries over its own domain.")
+    bits = min(GRID_BITS, 30 // len(domain.shape))
+    grams = [gram_of(workload, level) for level in range(len(domain.shape))]
+    # On small matrices threads cost more than they save, fifty times more where the machine is busy.
+    with threadpool_limits(1):
+        rows = tuple(_optimize(gram, bits, starts) for gram in grams)
+    return Strategy(domain, (rows,), "optimized")
+
+
+#: The seeds that need nothing but the domain.
+NAMED: dict[str, Callable[[Domain], Strategy]] = {
+    "identity": identity,
+    "h2": h2,
+    "hb": hb,
+    "prefix": prefix,
+    "total": total,
+}
+
+
+_MARGINALS = re.compile(r"marginals\(([0-9]+)\)")
+#: The names that a configuration may give, for messages.
+KNOWN = (*NAMED, "optimized", "marginals(1)", "marginals(2)")
+
+
+def _read_name(value: str, key: str) -> str:
+    if value in KNOWN or _MARGINALS.fullmatch(value):
+        return value
+    raise invalid_choice(key, value, KNOWN)
+
+
+SEED_NAME = ValueType(
+    f"one of {', '.join(NAMED)}, optimized, or marginals(K) for K columns at a time",
+    {"anyOf": [{"enum": list(KNOWN)}, {"type": "string", "pattern": f"^{_MARGINALS.pattern}$"}]},
+    (str,),
+    _read_name,
+)
+
+
+def by_name(name: str, domain: Domain, workload: Callable[[], Block]) -> Strategy:
+    """The seed of a name; only `optimized` compiles the expected workload."""
+    try:
+        if found := _MARGINALS.fullmatch(name):
+            return marginals(domain, int(found[1]))
+        return optimized(domain, workload()) if name == "optimized" else NAMED[name](domain)
+    except QueryError as error:
+        raise ConfigError(f"mechanism.seed: {error.message}", hint=error.hint) from None
+
+
+def best_branching(size: int) -> int:
+    """The branching factor with the least total error over all ranges, at equal privacy."""
+    size = min(size, 512)  # The best factor grows so slowly that a shorter line tells it.
+    if size < 3:
+        return 2
+    at = np.arange(size)
+    ranges = (np.minimum.outer(at, at) + 1) * (size - np.maximum.outer(at, at))
+
+    def error(branching: int) -> float:
+        rows = _tree(size, branching)
+        return float(rows.norms(1).max() ** 2 * np.trace(np.linalg.solve(rows.gram, ranges)))
+
+    return min(range(2, min(size, 32) + 1), key=error)
+
+
+def gram_of(workload: Block, level: int) -> NDArray[np.float64]:
+    """What a workload asks of one attribute: the Gram matrix of its queries' weights there."""
+    size = workload.domain.shape[level]
+    gram = np.zeros((size, size))
+    for query in workload:
+        for factor, vectors in query.products():
+            others = prod(float(v @ v) for at, v in enumerate(vectors) if at != level)
+            gram += float(factor) ** 2 * others * np.outer(vectors[level], vectors[level])
+    return gram
+
+
+def _optimize(gram: NDArray[np.float64], bits: int, starts: int) -> Rows:
+    size = len(gram)
+    if not 2 < size <= MOST_OPTIMIZED:
+        return Rows(size)
+    extra = max(1, size // 16 + 1)
+    # The starts are fixed, so that a strategy is the same wherever and whenever it is computed.
+    rng = np.random.default_rng(0)
+    found = [
+        minimize(
+            _error_and_gradient,
+            rng.random(extra * size),
+            args=(gram / np.trace(gram),),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0, MOST_BELOW)] * (extra * size),
+            options={"maxiter": 500},
+        )
+        for _ in range(starts)
+    ]
+    best = min(found, key=lambda result: float(result.fun))
+    if best.fun >= 1:  # The error of the identity, which the descent may miss.
+        return Rows(size)
+    below = np.vstack([np.eye(size), best.x.reshape(extra, size)])
+    whole = np.rint(below / below.sum(axis=0) * 2**bits).astype(np.int64)
+    whole[:size] = np.maximum(whole[:size], np.eye(size, dtype=np.int64))
+    return _rows(whole[whole.any(axis=1)])
+
+
+def _error_and_gradient(
+    flat: NDArray[np.float64], gram: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """The error tr(G (A'A)^-1) of A = [I; B] D, and its gradient in B.
+
+    With c = 1 + column sums of B and M = I + B'B, the error is the sum of G * cc' * M^-1.
+    """
+    size = len(gram)
+    below = flat.reshape(-1, size)
+    sums = 1 + below.sum(axis=0)
+    small = np.linalg.inv(np.eye(len(below)) + below @ below.T)
+    inverse = np.eye(size) - below.T @ small @ below
+    weighted = gram * np.outer(sums, sums)
+    error = float((weighted * inverse).sum())
+    gradient = -2 * below @ (inverse @ weighted @ inverse) + 2 * ((gram * inverse) @ sums)
+    return error, gradient.ravel()
+
+
+def _tree(size: int, branching: int) -> Rows:
+    intervals = list(tree(size, branching))
+    indptr = np.cumsum([0, *(b - a for a, b in intervals)])
+    indices = np.concatenate([np.arange(a, b) for a, b in intervals])
+    ones = np.ones(len(indices), dtype=np.int64)
+    return Rows(size, sp.csr_array((ones, indices, indptr), shape=(len(intervals), size)))
+
+
+def _total(size: int) -> Rows:
+    return _rows(np.ones((1, size), dtype=np.int64))
+
+
+def _rows(matrix: NDArray[np.int64]) -> Rows:
+    return Rows(matrix.shape[1], sp.csr_array(matrix))

@@ -1,0 +1,563 @@
+"""The service of one dataset: what analysts and curators can do with it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+
+from sharewell import wire
+from sharewell.config.config import Config
+from sharewell.engine.data_vector import DataVector
+from sharewell.errors import (
+    LedgerError,
+    NotFound,
+    OverBudget,
+    Paused,
+    PrivacyError,
+    QueryTooComplex,
+    RequestError,
+    SharewellError,
+    SharingError,
+    StorageFull,
+    UnknownPayer,
+)
+from sharewell.mechanisms.base import Work
+from sharewell.privacy.budget import amount
+from sharewell.privacy.ledger import Asked, CuratorAction, Done, QuestionLedger
+from sharewell.privacy.measurement import Measure
+from sharewell.privacy.noise import ExactNoise, Noise
+from sharewell.query.sql import compile_sql, compiled_before
+from sharewell.query.statement import Statement
+from sharewell.service import serialization
+from sharewell.service.certificate_worker import CertificateWorker
+from sharewell.service.ledger import DurableLedger, open_ledger
+from sharewell.service.lifecycle import open_dataset, require_new_source
+from sharewell.service.state import DatasetState, PublicState
+from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
+from sharewell.service.tokens import Principal, TokenStore, check_name
+from sharewell.service.worker import Worker
+from sharewell.sharing.certificate import Report
+
+_log = logging.getLogger(__name__)
+
+#: The longest idempotency key.
+MAX_KEY_LENGTH = 200
+#: The most entries on a page.
+MAX_PAGE = 1_000
+#: How long to wait until another process has closed the ledger, in seconds.
+LEDGER_WAIT = 30.0
+#: How often a quote that waits for its turn checks whether it was cancelled, in seconds.
+CANCEL_POLL = 0.2
+#: About how many elementary operations one core does in a second, and how long it takes to make an
+#: answer of each number, to store it and to show it.
+OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
+#: Up to this many numbers, a question takes little work.
+LIGHT = 100
+
+
+class DatasetService:
+    """One dataset: its questions, its analysts, its ledger and its tokens; safe from many threads.
+
+    A question is stored before anything is done for it, a charge before the data is touched, and an
+    answer before it is given away. Submitted again with the same key, a question has the same answer.
+    Two analysts who ask the same new question at the same moment pay for it once.
+
+    Privacy: everything released went through the curator, and its charge was stored before. All else
+    comes from the configuration and from the ledger without its secret events.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        ledger: QuestionLedger,
+        tokens: TokenStore | None = None,
+        *,
+        data: DataVector | None = None,
+        noise: Noise | None = None,
+        certificate: bool = True,
+        tick: float = 0.05,
+        release_every: float = 0.0,
+    ) -> None:
+        noise = ExactNoise() if noise is None else noise
+        if not noise.exact:
+            raise PrivacyError(
+                "A service needs exact noise.", hint="Seeded noise is for studies on synthetic data."
+            )
+        self.config = config
+        self.name = config.name
+        self.ledger = ledger
+        self.tokens = TokenStore(config.service.access) if tokens is None else tokens
+        self._info = serialization.dataset_info(config)
+        self._close_ledger: Callable[[], None] = lambda: None
+        limits = config.service
+        self._compile = partial(compile_sql, domain=config.domain, table=config.name)
+        self._compile_new = partial(
+            self._compile, most=limits.most_numbers, max_bytes=limits.max_sql_bytes
+        )
+        self._submissions = Submissions(
+            ledger,
+            self._compile,
+            most_waiting=limits.most_waiting,
+            max_seconds_waiting=limits.max_seconds_waiting,
+            max_free_bytes=limits.max_free_bytes,
+            release_every=release_every,
+        )
+        #: Held while a quote is computed: one of each analyst at a time.
+        self._quoting: defaultdict[str, Lock] = defaultdict(Lock)
+        #: The curator who is changing the access of a name, or for "" of all.
+        self._acting: dict[str, str] = {}
+        data = config.vector() if data is None else data
+        self._worker = Worker(
+            ledger,
+            self._submissions,
+            lambda: DatasetState(config, ledger, data, noise, self._submissions),
+            self._follow,
+            tick=tick,
+            release_every=release_every,
+        )
+        self._certificate: CertificateWorker | None = None
+        state = self._worker.state
+        if certificate and not state.history.recovered:
+            self._certificate = CertificateWorker(state.config, ledger, state.history.entries)
+        self._worker.start()
+
+    @classmethod
+    def open(
+        cls,
+        config: Config,
+        *,
+        wait: bool = False,
+        temporary: bool = False,
+        release_every: float = 0.0,
+    ) -> DatasetService:
+        """Open ledger, data and tokens as configured; with `wait`, once the last writer is gone.
+
+        The dataset must have been begun. With `temporary`, ledger and tokens are made for this time
+        only: the budget starts anew, which is sound on made-up rows alone, and refused where the source
+        was begun. With `release_every`,
+        budgets and quotes change at the boundaries of release slots only: for clients that may learn
+        nothing from the clock.
+        """
+        service = config.service
+        with ExitStack() as opened:
+            if temporary:
+                require_new_source(config)
+                folder = Path(opened.enter_context(TemporaryDirectory(prefix="sharewell-")))
+                tokens = TokenStore(folder / "access.json")
+                ledger = open_ledger(folder / "ledger.sqlite", create=True)
+                _log.warning("%s has a temporary ledger: its budget starts anew each time.", config.name)
+            else:
+                tokens = TokenStore(service.access)
+                ledger = open_dataset(config, wait=LEDGER_WAIT if wait else 0.0)
+            opened.callback(ledger.close)
+            dataset = cls(
+                config,
+                ledger,
+                tokens,
+                certificate=service.certificate,
+                tick=service.tick,
+                release_every=release_every,
+            )
+            dataset._close_ledger = opened.pop_all().close
+            return dataset
+
+    def authenticate(self, token: str) -> Principal | None:
+        """The holder of a token; None for unknown tokens, and for curators who are no longer named."""
+        found = self.tokens.authenticate(token)
+        if found and found.role == "curator" and found.name not in self.config.service.curators:
+            return None
+        return found
+
+    # Analysts
+
+    def dataset(self) -> wire.DatasetInfo:
+        """What is public about the dataset."""
+        return self._info.model_copy(update={"paused": self.tokens.paused})
+
+    def quote(
+        self, analyst: str, sql: str, *, cancelled: Callable[[], bool] = lambda: False
+    ) -> wire.Quote:
+        """What a statement would cost, and its expected standard errors; spends nothing.
+
+        It is computed on what was published in the last release slot, so that no question waits for it.
+        It ends early once `cancelled` says that no one waits for it.
+        """
+        statement = self._compile_new(sql)
+        mechanism = self._worker.published.get().mechanism
+        mechanism.require(analyst)
+        self._limit(statement, [mechanism.work(block) for block in statement.blocks])
+        turn = self._quoting[analyst]
+        while not turn.acquire(timeout=CANCEL_POLL):
+            if cancelled():
+                raise serialization.quote_cancelled()
+        try:
+            return serialization.quote(mechanism, statement, analyst, cancelled)
+        finally:
+            turn.release()
+
+    def is_light(self, sql: str, analyst: str) -> bool:
+        """Whether a question takes little work for sure: it was compiled before, to few numbers.
+
+        A question that meets a limit is looked up in the ledger, which may take longer.
+        """
+        statement = compiled_before(sql, self.config.domain, table=self.name)
+        few = statement is not None and statement.size <= LIGHT
+        return few and self._submissions.has_room(analyst)
+
+    def submit(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        pay: bool = True,
+        key: str | None = None,
+        deadline: float = math.inf,
+    ) -> Submission:
+        """Submit a question; a key that was used before gives the submission of that time.
+
+        A question that is not taken up until the deadline, on the monotonic clock, is refused before it
+        is stored.
+        """
+        self._require_running()
+        if time.monotonic() > deadline:
+            raise overloaded()
+        key = secrets.token_hex(16) if key is None else key
+        _require_text(key, sql)
+        submission = self._submissions.find(analyst, key)
+        if submission is None:
+            try:
+                submission = self._submit_new(analyst, sql, pay, key, deadline)
+            except SharewellError:
+                # A question of the past is found by its key, whatever the limits are by now.
+                with suppress(LedgerError):
+                    submission = self._submissions.recall(analyst, key)
+                if submission is None:
+                    raise
+        if not submission.asks(sql, pay):
+            raise key_reused(key)
+        return submission
+
+    def _submit_new(self, analyst: str, sql: str, pay: bool, key: str, deadline: float) -> Submission:
+        """Submit a question whose key is not in memory, if it is within the limits."""
+        statement = self._compile_new(sql)
+        self._worker.state.mechanism.require(analyst)
+        # On a snapshot, since the worker may change the mechanism meanwhile.
+        mechanism = self._worker.published.get().mechanism
+        work = [mechanism.work(block, pay=pay) for block in statement.blocks]
+        seconds = self._limit(statement, work)
+        try:
+            self._submissions.require_room(analyst)
+        except StorageFull:
+            if not pay or not self._would_pay(statement, analyst):
+                raise
+        asked = Asked(key, analyst, {"sql": statement.text}, pay)
+        return self._worker.submit(
+            Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
+        )
+
+    def _would_pay(self, statement: Statement, analyst: str) -> bool:
+        """Whether the mechanism would buy something for a statement; spends nothing."""
+        mechanism = self._worker.published.get().mechanism
+        for block in statement.blocks:
+            with closing(mechanism.step(block, analyst)) as step:
+                if isinstance(next(step), Measure):
+                    return True
+        return False
+
+    def ask(
+        self,
+        analyst: str,
+        sql: str,
+        *,
+        pay: bool = True,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Submission:
+        """Submit a question, and wait for the answer."""
+        return self.submit(analyst, sql, pay=pay, key=key).wait(timeout)
+
+    def submission(self, analyst: str, number: int) -> Submission:
+        """One of an analyst's questions, by its number."""
+        with suppress(NotFound):
+            found = self._submissions.numbered(number)
+            if found.analyst == analyst:
+                return found
+        raise NotFound(
+            f"{analyst} has no question {number}.", hint="List the questions to see their numbers."
+        )
+
+    def describe(self, submission: Submission) -> wire.Ticket:
+        """The state of a question; raises the refusal of one that was never stored."""
+        number, key, analyst = submission.number, submission.key, submission.analyst
+        ticket = partial(wire.Ticket, number=number, key=key, sql=submission.sql, pay=submission.pay)
+        if not submission.done:
+            before = [each for each in self._submissions.pending(analyst) if 0 <= each.number < number]
+            return ticket(state="waiting", position=len(before))
+        outcome = submission.outcome()
+        if not isinstance(outcome, Exception):
+            answer = serialization.result(submission.statement, outcome, pay=submission.pay)
+            return ticket(state="answered", answer=answer)
+        if not submission.stored:
+            # Its number will be that of another question.
+            raise outcome
+        return ticket(state="refused", problem=serialization.problem(outcome))
+
+    def questions(self, analyst: str, after: int = -1, limit: int = 100) -> wire.QuestionPage:
+        """A page of an analyst's questions, oldest first, with no more numbers than one may have."""
+        _require_page(after, limit)
+        tickets: list[wire.Ticket] = []
+        numbers, most = 0, self.config.service.most_numbers
+        for submission in self._submissions.of(analyst, after):
+            outcome = submission.outcome() if submission.done else ()
+            numbers += 0 if isinstance(outcome, Exception) else len(outcome)
+            if tickets and (len(tickets) == limit or numbers > most):
+                return wire.QuestionPage(tickets=tuple(tickets), next=tickets[-1].number)
+            tickets.append(self.describe(submission))
+        return wire.QuestionPage(tickets=tuple(tickets), next=None)
+
+    def budget(self, analyst: str) -> wire.BudgetStatus:
+        """An analyst's share, and what is left of it."""
+        return self._budget(analyst, self._worker.published.get())
+
+    def _budget(self, analyst: str, public: PublicState) -> wire.BudgetStatus:
+        curator, price = public.mechanism.curator, self.config.make.price
+        share, left = curator.share(analyst), curator.left(analyst)
+        return wire.BudgetStatus(
+            analyst=analyst,
+            currency=self.config.budget.currency,
+            part=share / self.config.budget.total,
+            share=share,
+            spent=curator.spent(analyst),
+            left=left,
+            asked=public.asked.get(analyst, 0),
+            waiting=public.waiting.get(analyst, 0),
+            questions_left=None if price is None else left // price,
+        )
+
+    def done(self, analyst: str) -> None:
+        """Declare that an analyst has no more questions for now, so that no rotation waits for them."""
+        self._require_running()
+
+        def note(state: DatasetState) -> None:
+            state.mechanism.require(analyst)
+            # Repeated, it says nothing new, and takes no room in the ledger.
+            if not state.scheduler.is_done(analyst):
+                state.curator.record([Done(analyst)])
+                state.scheduler.done(analyst)
+
+        self._worker.run(analyst, note, changes=False)
+
+    def certificate(
+        self, analyst: str | None = None, *, up_to_date: bool = False
+    ) -> wire.CertificateReport:
+        """The fairness certificate of one analyst, or with None of all; `up_to_date` waits for it."""
+        return serialization.certificate_report(self.report(up_to_date=up_to_date), analyst)
+
+    def report(self, *, up_to_date: bool = False) -> Report:
+        """The certificate's figures; with `up_to_date`, once they cover all that has happened."""
+        if self._worker.state.history.recovered:
+            raise RequestError("There is no certificate: the ledger has lost events.")
+        if self._certificate is None:
+            raise RequestError(
+                "The certificate is disabled.", hint="Set service.certificate = true in sharewell.toml."
+            )
+        return self._certificate.wait() if up_to_date else self._certificate.report()
+
+    # Curators
+
+    def events(self, after: int = -1, limit: int = 100) -> wire.EventPage:
+        """A page of the ledger, without its secret events."""
+        _require_page(after, limit)
+        return serialization.event_page(self.ledger, after, limit)  # type: ignore[arg-type]
+
+    @property
+    def analyst_names(self) -> tuple[str, ...]:
+        """The names of the analysts who may ask."""
+        return self._worker.state.mechanism.analysts
+
+    def analysts(self) -> wire.AnalystList:
+        """The analysts who may ask, and the unallocated budget."""
+        public = self._worker.published.latest()
+        unallocated = public.mechanism.curator.unallocated
+        return wire.AnalystList(
+            analysts=tuple([self._budget(analyst, public) for analyst in public.mechanism.analysts]),
+            unallocated=unallocated,
+            unallocated_part=unallocated / self.config.budget.total,
+        )
+
+    def join(self, newcomer: wire.Newcomer, by: str = "") -> str:
+        """Admit a new analyst with a fraction of the whole budget: a token for them.
+
+        Here and below, `by` names the curator who does it, for the ledger.
+        """
+        name = check_name(newcomer.name)
+        similar = {each.casefold(): each for each in self.analyst_names if each != name}
+        if name.casefold() in similar:
+            raise RequestError(
+                f"{name} differs from {similar[name.casefold()]} in case only.",
+                hint="Choose another name.",
+            )
+        if name in self.analyst_names:
+            raise SharingError(
+                f"{name} is already an analyst.",
+                hint="To replace a lost token, issue a new token instead.",
+            )
+        if name in self.config.service.curators:
+            raise RequestError(f"{name} is a curator.", hint="Choose another name for the analyst.")
+        part, total = amount(newcomer.share, f"The share of {name}"), self.config.budget.total
+        # Checked before it waits for its turn; the kernel refuses what changes in between.
+        spare = self._worker.state.curator.unallocated / total
+        if part > spare:
+            raise OverBudget(
+                f"The share of {name} is {part} of the budget, and {spare} is unallocated.",
+                hint=f"Grant at most {spare}." if spare else "No more analysts can join.",
+            )
+
+        def admit(state: DatasetState) -> None:
+            # The scheduler first: what it refuses must not be in the ledger, which could not be opened.
+            state.scheduler.join(name)
+            try:
+                state.mechanism.join(name, part * total)
+            except BaseException:
+                state.scheduler.leave(name)
+                raise
+            state.curator.record([CuratorAction(by, "add-analyst", name)])
+
+        self._worker.run(name, admit)
+        return self._issue(name, by)
+
+    def leave(self, name: str, donate: bool = False, by: str = "") -> None:
+        """Let an analyst leave: queued questions are refused, and their token is revoked."""
+
+        def let_go(state: DatasetState) -> None:
+            state.mechanism.leave(name, donate=donate)
+            state.withdraw(name)
+            state.curator.record([CuratorAction(by, "remove-analyst", name)])
+
+        try:
+            self._worker.run(name, let_go)
+        except UnknownPayer:
+            # They may have left before, when the token could not be revoked.
+            with suppress(RequestError):
+                self.tokens.revoke(name, "analyst")
+            raise
+        with self._changing_access(name, by):
+            self.tokens.revoke(name, "analyst")
+
+    def token(self, name: str, by: str = "") -> str:
+        """A new token for an analyst; the former one is revoked."""
+        if name not in self.analyst_names:
+            raise NotFound(f"Unknown analyst {name!r}.", hint="List the analysts to see their names.")
+        return self._issue(name, by)
+
+    def _issue(self, name: str, by: str) -> str:
+        with self._changing_access(name, by):
+            return self.tokens.issue(name, "analyst")
+
+    @contextmanager
+    def _changing_access(self, about: str, by: str) -> Iterator[None]:
+        """Store a change of the access file; if that fails now, it is stored with the next question."""
+        self._acting[about] = by
+        try:
+            yield
+            with suppress(SharewellError):
+                self._worker.run(about, self._follow)
+        finally:
+            self._acting.pop(about, None)
+
+    def without_token(self) -> list[str]:
+        """The names of analysts and curators that have no token yet."""
+        known = {(principal.name, principal.role) for principal in self.tokens.holders}
+        people = [(name, "analyst") for name in self.analyst_names]
+        people += [(name, "curator") for name in self.config.service.curators]
+        return [name for name, role in people if (name, role) not in known]
+
+    def probe(self, timeout: float) -> None:
+        """Check that the ledger responds; see `DurableLedger.probe`."""
+        if isinstance(self.ledger, DurableLedger):
+            self.ledger.probe(timeout)
+
+    def pending(self) -> int:
+        """The number of questions that wait, over all analysts."""
+        return sum(len(self._submissions.pending(analyst)) for analyst in self.analyst_names)
+
+    def pause(self, by: str = "") -> None:
+        """Accept no more questions until `resume`, also after a restart."""
+        with self._changing_access("", by):
+            self.tokens.pause()
+
+    def resume(self, by: str = "") -> None:
+        """Accept questions again."""
+        with self._changing_access("", by):
+            self.tokens.resume()
+
+    def close(self) -> None:
+        """Finish what was submitted; `open` opened the ledger, and it is closed, too."""
+        try:
+            self._worker.close()
+            if self._certificate:
+                self._certificate.close()
+        finally:
+            self._close_ledger()
+
+    def __enter__(self) -> DatasetService:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"DatasetService({self.name!r})"
+
+    def _follow(self, state: DatasetState) -> None:
+        """Let the certificate follow the ledger, and the ledger the access file."""
+        state.record_access(self.tokens, self._acting)
+        if self._certificate:
+            self._certificate.notify(state.history.entries)
+
+    def _limit(self, statement: Statement, work: Sequence[Work]) -> float:
+        """The estimated seconds that computing a statement takes; refuses more than is allowed."""
+        limits = self.config.service
+        operations = sum(each.operations for each in work)
+        seconds = operations / OPERATIONS_PER_SECOND + statement.size * SECONDS_PER_NUMBER
+        megabytes = max((each.bytes for each in work), default=0.0) / 1e6
+        if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
+            raise QueryTooComplex(
+                f"Computing this takes about {seconds:,.2g} s and {megabytes:,.2g} MB; the limits are "
+                f"{limits.max_seconds:g} s and {limits.max_megabytes:,} MB.",
+                hint="Nothing was spent. Group by fewer columns, or split the question.",
+            )
+        return seconds
+
+    def _require_running(self) -> None:
+        if self.tokens.paused:
+            raise Paused(f"{self.name} is paused.", hint="Try again when its curator has resumed it.")
+
+
+def _require_text(key: str, sql: str) -> None:
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
+        raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
+    try:
+        (key + sql).encode()
+    except (TypeError, UnicodeEncodeError):
+        raise RequestError(
+            "A key and a statement must be strings of valid Unicode.",
+            hint="One of them has half of a surrogate pair, or is not a string.",
+        ) from None
+
+
+def _require_page(after: int, limit: int) -> None:
+    if after < -1 or not 1 <= limit <= MAX_PAGE:
+        raise RequestError(
+            f"`limit` must be from 1 to {MAX_PAGE:,}, and `after` at least -1.",
+            hint="Omit both for the first page, and pass `next` as `after` for each further one.",
+        )

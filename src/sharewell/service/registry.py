@@ -1,0 +1,112 @@
+"""The datasets of one server, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+
+from sharewell.config import Config, read_config
+from sharewell.errors import ConfigError, NotFound, UnknownToken
+from sharewell.service.dataset import DatasetService
+from sharewell.service.tokens import Principal
+
+
+class DatasetRegistry:
+    """The datasets of one server. A token opens one of them."""
+
+    def __init__(self, datasets: Mapping[str, DatasetService]) -> None:
+        self.datasets = MappingProxyType(dict(datasets))
+
+    @classmethod
+    def open(cls, paths: Iterable[str | Path], *, wait: bool = False) -> DatasetRegistry:
+        """Open one dataset for each configuration file, or none of them."""
+        configs = [_read(Path(path)) for path in paths]
+        _reject_conflicts(configs)
+        with ExitStack() as opened:
+            datasets = {
+                config.name: opened.enter_context(
+                    DatasetService.open(config, wait=wait, release_every=config.service.release_every)
+                )
+                for config in configs
+            }
+            opened.pop_all()
+            return cls(datasets)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the datasets."""
+        return tuple(self.datasets)
+
+    def dataset(self, name: str) -> DatasetService:
+        """A dataset by its name."""
+        try:
+            return self.datasets[name]
+        except (KeyError, TypeError):
+            raise NotFound(
+                "Unknown dataset.", hint="GET /v1/datasets lists the datasets that a token opens."
+            ) from None
+
+    def authenticate(self, token: str) -> tuple[DatasetService, Principal]:
+        """The principal of a token, and the dataset that it opens."""
+        for dataset in self.datasets.values():
+            if (principal := dataset.authenticate(token)) is not None:
+                return dataset, principal
+        raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
+
+    def close(self) -> None:
+        """Close every dataset, even if closing one of them fails."""
+        with ExitStack() as closing:
+            for dataset in self.datasets.values():
+                closing.callback(dataset.close)
+
+    def __enter__(self) -> DatasetRegistry:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"DatasetRegistry({', '.join(self.names)})"
+
+
+def _read(path: Path) -> Config:
+    """Read one of several files: an error must name the file."""
+    try:
+        return read_config(path)
+    except ConfigError as error:
+        if str(path) in error.message:
+            raise
+        raise ConfigError(f"{path}: {error.message}", hint=error.hint, where=error.where) from None
+
+
+def _reject_conflicts(configs: Iterable[Config]) -> None:
+    """Reject datasets that share a name, a token file, or without saying so a source."""
+    names: set[str] = set()
+    files: set[Path] = set()
+    sources: dict[tuple[Path, str | None], bool] = {}
+    for config in configs:
+        if config.name in names:
+            raise ConfigError(
+                f"{config.path}: another dataset of this server is also called {config.name!r}.",
+                hint="Give each dataset a dataset.name of its own.",
+            )
+        access = config.service.access.resolve()
+        if access in files:
+            raise ConfigError(
+                f"{config.path}: another dataset of this server uses the same access file.",
+                hint="Give each dataset a service.access of its own.",
+            )
+        source = (config.source.resolve(), config.table)
+        if source in sources and not (sources[source] and config.budgets_add_up):
+            raise ConfigError(
+                f"{config.path}: another dataset of this server has the same source, {config.source}.",
+                hint="Each would spend a whole budget on the same rows. If their sum is what you want, "
+                "set dataset.budgets_add_up = true and another service.witness in both files.",
+            )
+        sources[source] = config.budgets_add_up
+        names.add(config.name)
+        files.add(access)
+    if not names:
+        raise ConfigError("No dataset to open.", hint="Name at least one sharewell.toml.")

@@ -1,0 +1,549 @@
+"""Submissions: questions on their way, from being submitted until they are answered or refused."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from threading import Condition, Lock
+from typing import Any, NamedTuple
+
+from sharewell.errors import (
+    KeyReused,
+    NotFound,
+    Overloaded,
+    QueryError,
+    RequestError,
+    SharewellError,
+    StorageFull,
+    TooMany,
+)
+from sharewell.mechanisms.base import Answer, Mechanism, total_cost
+from sharewell.privacy.driver import Step
+from sharewell.privacy.ledger import (
+    Answered,
+    AnsweredFree,
+    Asked,
+    Ending,
+    QuestionLedger,
+    Refused,
+    StoredQuestion,
+)
+from sharewell.query.sql import normalize_sql
+from sharewell.query.statement import Statement
+from sharewell.service.ledger.codec import free_answers, read_answers
+
+#: The number of a question that is not stored yet.
+UNSTORED = -1
+#: From so many answers on, or from so many estimated seconds of work on, a question is large.
+LARGE_SIZE, LARGE_SECONDS = 100, 0.1
+#: How much memory submissions that have ended may take, in bytes: about so many for each of them, and
+#: for each of their answers.
+CACHE_BYTES = 32_000_000
+BYTES_OF_SUBMISSION, BYTES_OF_ANSWER = 2_000, 400
+
+#: Held while a submission changes; one lock for each would be too many.
+_CHANGING = Lock()
+
+Compile = Callable[[str], Statement]
+Outcome = tuple[Answer, ...] | Exception
+
+
+class Submission:
+    """A question with its compiled statement, and in the end its answers or its refusal.
+
+    Waiting may be given up at any time: the question stays, and submitting it again with the same key
+    finds it.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        compile: Compile,
+        statement: Statement | None = None,
+        *,
+        seconds: float = 0.0,
+        deadline: float = math.inf,
+    ) -> None:
+        self.asked = asked
+        self.analyst, self.key, self.pay = asked.analyst, asked.key, asked.pay
+        self.sql: str = asked.question["sql"]
+        self.number = UNSTORED
+        #: The estimated time that computing it takes; 0 where it was asked before a restart.
+        self.seconds = seconds
+        #: Until when the worker must have taken it up, on the monotonic clock.
+        self.deadline = deadline
+        #: Whether the ledger has the question under its number.
+        self.stored = False
+        #: Whether there is something to report: an answer, a refusal, or that the question is queued.
+        self.ready = False
+        #: Whether it was answered or refused.
+        self.done = False
+        self._compile = compile
+        self._statement = statement
+        #: Answers or a refusal that are not stored yet.
+        self._computed: Outcome | None = None
+        # Stored answers are decoded when they are read.
+        self._outcome: Outcome | Ending | None = None
+        self._changed: Condition | None = None
+
+    @property
+    def statement(self) -> Statement:
+        """What is asked."""
+        if self._statement is None:
+            self._statement = self._compile(self.sql)
+        return self._statement
+
+    @property
+    def large(self) -> bool:
+        """Whether computing it takes so long that others must not wait for it."""
+        return self.seconds > LARGE_SECONDS or self.size > LARGE_SIZE
+
+    @property
+    def size(self) -> int:
+        """How many answers it has; 0 where a question of the past can no longer be compiled."""
+        try:
+            return self.statement.size
+        except SharewellError:
+            return 0
+
+    def asks(self, sql: str, pay: bool) -> bool:
+        """Whether the question is this one, up to white space; a key stands for one question only."""
+        same = self.sql == sql or normalize_sql(self.sql) == normalize_sql(sql)
+        return same and self.pay == pay
+
+    # As an item of a batch
+
+    def steps(self, mechanism: Mechanism) -> Iterator[Step[tuple[Answer, ...]]]:
+        """The steps that answer it, one for each block of the statement."""
+        for block in self.statement.blocks:
+            yield mechanism.step(block, self.analyst, pay=self.pay)
+
+    def finish(self, answers: list[tuple[Answer, ...]]) -> tuple[Answered | AnsweredFree]:
+        """Keep the answers until they are stored; free ones are stored beside the chain."""
+        self._computed = computed = tuple([answer for part in answers for answer in part])
+        plain = tuple([to_plain(answer) for answer in computed])
+        is_free = all(answer.charge is None for answer in computed)
+        return (free_answers(self.number, plain) if is_free else Answered(self.number, plain),)
+
+    def fail(self, error: Exception) -> tuple[Refused]:
+        """Keep the refusal until it is stored.
+
+        An error of a library may quote what must not be shown, so it is replaced.
+        """
+        self._computed = refusal = error if isinstance(error, SharewellError) else not_computed()
+        return (Refused(self.number, refusal.code, refusal.message),)
+
+    # Settling
+
+    def queue(self) -> None:
+        """Report that the question is stored, and waits for its turn."""
+        with _CHANGING:
+            self.ready = True
+            if self._changed:
+                self._changed.notify_all()
+
+    def end(self, event: Ending) -> None:
+        """Settle with what the ledger has stored."""
+        self.settle(event if self._computed is None else self._computed)
+
+    def settle(self, outcome: Outcome | Ending) -> None:
+        """Settle with answers or a refusal, stored or not; the first outcome stays."""
+        with _CHANGING:
+            if self.done:
+                return
+            self._outcome = outcome
+            self._computed = None
+            self.ready = self.done = True
+            if self._changed:
+                self._changed.notify_all()
+
+    @property
+    def memory(self) -> int:
+        """About how much memory it takes, in bytes."""
+        match self._outcome:
+            case AnsweredFree(_, size):
+                answers = size
+            case Answered(_, stored):
+                answers = len(stored)
+            case tuple() as decoded:
+                answers = len(decoded)
+            case _:
+                answers = 0
+        statement = self._statement.nbytes if self._statement else len(self.sql)
+        return BYTES_OF_SUBMISSION + statement + BYTES_OF_ANSWER * answers
+
+    # Waiting
+
+    def outcome(self, timeout: float | None = None) -> Outcome:
+        """Wait for the answers or the refusal; raises TimeoutError."""
+        if not self.done and not self._wait(lambda: self.done, timeout):
+            raise TimeoutError("The question is not answered yet.")
+        match self._outcome:
+            case Refused(_, code, message):
+                self._outcome = error = RequestError(message)
+                error.code = code
+            case Answered() | AnsweredFree() as event:
+                self._outcome = tuple([from_plain(answer) for answer in read_answers(event)])
+        return self._outcome  # type: ignore[return-value]
+
+    def wait(self, timeout: float | None = None) -> Submission:
+        """Wait for the answers; raises the refusal, or TimeoutError."""
+        outcome = self.outcome(timeout)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return self
+
+    def wait_until_ready(self, timeout: float | None = None) -> bool:
+        """Wait until the question is answered, refused, or stored and queued."""
+        return self._wait(lambda: self.ready, timeout)
+
+    def _wait(self, is_so: Callable[[], bool], timeout: float | None) -> bool:
+        with _CHANGING:
+            self._changed = self._changed or Condition(_CHANGING)
+            return self._changed.wait_for(is_so, timeout)
+
+    # The result
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """The answers, one for each query of the statement; raises the refusal."""
+        return self.wait(0).outcome()  # type: ignore[return-value]
+
+    @property
+    def cost(self) -> Fraction:
+        """The cost of the question, each charge counted once."""
+        return total_cost(self.answers)
+
+    @property
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The result as SQL would show it, without errors."""
+        return self.statement.rows([answer.value for answer in self.answers])
+
+
+class _End(NamedTuple):
+    """When a submission ended, the bytes stored of it if it was free, and its estimated seconds."""
+
+    at: float
+    stored: int
+    seconds: float
+
+
+class Submissions:
+    """The submissions in memory, by key and by number; safe from many threads.
+
+    Those that wait are all here. Of those that have ended, the ledger has all, and the cache here has
+    some: memory does not grow with what was ever asked.
+
+    `most_waiting` limits the pending ones of each analyst, `max_seconds_waiting` their estimated work,
+    and `max_free_bytes` what is stored of their free questions, as of the last of the release slots,
+    which begin every `release_every` seconds: a refusal must not tell when a question was answered. With
+    0 there are no slots: for sessions in the same process.
+    """
+
+    def __init__(
+        self,
+        ledger: QuestionLedger,
+        compile: Compile,
+        *,
+        most_waiting: int,
+        max_seconds_waiting: float,
+        max_free_bytes: int,
+        release_every: float,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> None:
+        self._ledger = ledger
+        self._compile = compile
+        self._most_waiting = most_waiting
+        self._max_seconds_waiting = max_seconds_waiting
+        self._max_free_bytes = max_free_bytes
+        self._release_every = release_every
+        self._lock = Lock()
+        self._by_key: dict[tuple[str, str], Submission] = {}
+        self._by_number: dict[int, Submission] = {}
+        #: Those that wait, of each analyst, in order.
+        self._waiting: dict[str, list[Submission]] = {}
+        #: Those that ended since the last slot, of each analyst.
+        self._ends: dict[str, deque[_End]] = {}
+        self._free_bytes: Counter[str] = Counter()
+        #: Those that have ended, the least recently used first, and their size in bytes.
+        self._cache: OrderedDict[int, int] = OrderedDict()
+        self._cache_bytes = cache_bytes
+        self._cached_bytes = 0
+
+    # Those in memory
+
+    def find(self, analyst: str, key: str) -> Submission | None:
+        """The submission of a key, if it is in memory."""
+        with self._lock:
+            return self._used(self._by_key.get((analyst, key)))
+
+    def add(self, new: Submission) -> Submission:
+        """Add a submission, unless its key has one in memory, which is then returned."""
+        with self._lock:
+            found = self._by_key.get((new.analyst, new.key))
+            if found is not None:
+                return found
+            waiting = self._waiting.setdefault(new.analyst, [])
+            ended = self._ends_since_slot(new.analyst)
+            if len(waiting) + len(ended) >= self._most_waiting:
+                raise TooMany(
+                    f"{new.analyst} has {self._most_waiting:,} questions pending, which is the limit.",
+                    hint="Wait until some of them are answered.",
+                )
+            seconds = sum(each.seconds for each in waiting) + sum(each.seconds for each in ended)
+            if seconds and seconds + new.seconds > self._max_seconds_waiting:
+                raise TooMany(
+                    f"The pending questions of {new.analyst} take about {seconds:.2g} s to compute, and "
+                    f"this one {new.seconds:.2g} s; the limit is {self._max_seconds_waiting:g} s.",
+                    hint="Wait until some of them are answered.",
+                )
+            waiting.append(new)
+            self._by_key[new.analyst, new.key] = new
+            return new
+
+    def pending(self, analyst: str) -> list[Submission]:
+        """Those not answered yet, in order."""
+        with self._lock:
+            return [each for each in self._waiting.get(analyst, ()) if not each.done]
+
+    def store(self, number: int, asked: Asked) -> None:
+        """Number the submission of an event that is stored; one that is not in memory is made anew.
+
+        After an uncertain commit, an event may belong to a submission that has come again meanwhile.
+        """
+        with self._lock:
+            if number in self._by_number:
+                return
+            found = self._by_key.get((asked.analyst, asked.key))
+            if found is None or not found.asks(asked.question["sql"], asked.pay):
+                if found is not None:
+                    self._forget_waiting(found)
+                    found.settle(key_reused(asked.key))
+                found = Submission(asked, self._compile)
+                found.ready = True
+                self._waiting.setdefault(asked.analyst, []).append(found)
+            found.number, found.stored = number, True
+            self._by_key[asked.analyst, asked.key] = self._by_number[number] = found
+
+    def end(self, event: Ending) -> None:
+        """Settle the submission of an event that was stored just now."""
+        submission = self._by_number[event.asked]
+        self._end(submission, event, free_bytes(submission.asked, event))
+
+    def _end(self, submission: Submission, event: Ending, stored: int = 0) -> None:
+        with self._lock:
+            self._forget_waiting(submission, stored)
+            submission.end(event)
+            self._keep(submission)
+
+    def restore(self, open_questions: Mapping[int, Asked], stored_bytes: Mapping[str, int]) -> None:
+        """Make submissions of the questions that a ledger has open, and end those that it has ended."""
+        with self._lock:
+            self._free_bytes = Counter(stored_bytes)
+            ended = [
+                number
+                for number, submission in self._by_number.items()
+                if not submission.done and number not in open_questions
+            ]
+        for number in ended:
+            found = self._ledger.question(number)
+            if found and found.ending:
+                self._end(self._by_number[number], found.ending)
+        for number, asked in open_questions.items():
+            self.store(number, asked)
+
+    def drop(self, batch: Sequence[Submission], error: Exception) -> None:
+        """Refuse and forget submissions that could not be finished.
+
+        Those that are stored come back, as new submissions, when the ledger is read again.
+        """
+        with self._lock:
+            unfinished = [submission for submission in batch if not submission.done]
+            for submission in unfinished:
+                self._forget_waiting(submission)
+                if self._by_key.get((submission.analyst, submission.key)) is submission:
+                    del self._by_key[submission.analyst, submission.key]
+                if self._by_number.get(submission.number) is submission:
+                    del self._by_number[submission.number]
+        for submission in unfinished:
+            submission.settle(error)
+
+    def give_up(self, error: Exception) -> None:
+        """Refuse all that are pending."""
+        for submission in list(self._by_key.values()):
+            submission.settle(error)
+
+    # Those in the ledger
+
+    def adopt_stored(self, batch: Sequence[Submission]) -> None:
+        """Settle submissions whose key was used before with what the ledger has stored for it."""
+        new = {(each.analyst, each.key): each for each in batch if not each.stored and not each.done}
+        for question in self._ledger.find(new):
+            submission = new[question.asked.analyst, question.asked.key]
+            if not submission.asks(question.asked.question["sql"], question.asked.pay):
+                self.drop([submission], key_reused(submission.key))
+            elif question.ending is not None:
+                self.store(question.number, question.asked)
+                self._end(submission, question.ending)
+
+    def recall(self, analyst: str, key: str) -> Submission | None:
+        """The submission of a key, from memory or from the ledger."""
+        found = self.find(analyst, key)
+        if found is None and (stored := self._ledger.find([(analyst, key)])):
+            found = self._cached(stored[0])
+        return found
+
+    def numbered(self, number: int) -> Submission:
+        """The submission of a number, from memory or from the ledger."""
+        with self._lock:
+            found = self._used(self._by_number.get(number))
+        if found is None and (stored := self._ledger.question(number)):
+            found = self._cached(stored)
+        if found is None:
+            raise NotFound(
+                f"There is no question {number}.", hint="List the questions to see their numbers."
+            )
+        return found
+
+    def of(self, analyst: str, after: int = -1) -> Iterator[Submission]:
+        """An analyst's stored submissions with numbers above `after`, in order."""
+        for question in self._ledger.questions(analyst, after):
+            if found := self._by_number.get(question.number) or self._recalled(question):
+                yield found
+
+    def _recalled(self, question: StoredQuestion) -> Submission | None:
+        """The submission of a question that has ended; an open one comes back with the state."""
+        if question.ending is None:
+            return self._by_number.get(question.number)
+        recalled = Submission(question.asked, self._compile)
+        recalled.number, recalled.stored = question.number, True
+        recalled.settle(question.ending)
+        return recalled
+
+    def _cached(self, question: StoredQuestion) -> Submission | None:
+        """The submission of a question that has ended, which is kept in the cache from now on."""
+        recalled = self._recalled(question)
+        with self._lock:
+            if recalled and (recalled.analyst, recalled.key) not in self._by_key:
+                self._by_key[recalled.analyst, recalled.key] = recalled
+                self._by_number[recalled.number] = recalled
+                self._keep(recalled)
+        return recalled
+
+    # Limits
+
+    def has_room(self, analyst: str) -> bool:
+        """Whether an analyst is below both limits, as far as is known without waiting."""
+        waits = len(self._waiting.get(analyst, ())) + len(self._ends.get(analyst, ()))
+        return waits < self._most_waiting and self._free_bytes[analyst] < self._max_free_bytes
+
+    def require_room(self, analyst: str) -> None:
+        """Refuse a free question of an analyst of whose free questions much is stored already."""
+        with self._lock:
+            recent = sum(each.stored for each in self._ends_since_slot(analyst))
+            stored = self._free_bytes[analyst] - recent
+        if stored >= self._max_free_bytes:
+            raise StorageFull(
+                f"{stored:,} bytes of free questions of {analyst} are stored; the limit is "
+                f"{self._max_free_bytes:,}.",
+                hint="Questions asked before are answered under their keys, and paid ones go on. Your "
+                "curator can raise service.max_free_bytes.",
+            )
+
+    def _ends_since_slot(self, analyst: str) -> deque[_End]:
+        """What ended since the last release slot; what ended before is forgotten."""
+        now, every = time.monotonic(), self._release_every
+        last_slot = now // every * every if every else now
+        ends = self._ends.setdefault(analyst, deque())
+        while ends and ends[0].at <= last_slot:
+            ends.popleft()
+        return ends
+
+    def _forget_waiting(self, submission: Submission, stored: int = 0) -> None:
+        """Count a submission as ended now."""
+        waiting = self._waiting.get(submission.analyst, [])
+        if submission in waiting:
+            waiting.remove(submission)
+            self._free_bytes[submission.analyst] += stored
+            ends = self._ends_since_slot(submission.analyst)
+            ends.append(_End(time.monotonic(), stored, submission.seconds))
+
+    # The cache
+
+    def _keep(self, submission: Submission) -> None:
+        """Put a submission that has ended into the cache, and drop what was not used for longest."""
+        size = submission.memory
+        self._cached_bytes += size - self._cache.pop(submission.number, 0)
+        self._cache[submission.number] = size
+        while self._cached_bytes > self._cache_bytes:
+            number, size = self._cache.popitem(last=False)
+            self._cached_bytes -= size
+            dropped = self._by_number.pop(number)
+            self._by_key.pop((dropped.analyst, dropped.key), None)
+
+    def _used(self, submission: Submission | None) -> Submission | None:
+        if submission is not None and submission.number in self._cache:
+            self._cache.move_to_end(submission.number)
+        return submission
+
+
+def free_bytes(asked: Asked, ending: Ending) -> int:
+    """What is stored of a question that cost nothing; 0 for one that was paid for."""
+    if isinstance(ending, Answered):
+        return 0
+    length = ending.length if isinstance(ending, AnsweredFree) else len(ending.message)
+    return len(asked.question["sql"].encode()) + length
+
+
+def key_reused(key: str) -> KeyReused:
+    """The refusal of a key that stands for another question."""
+    return KeyReused(
+        f"The key {key!r} belongs to another question.", hint="Use a new key for a new question."
+    )
+
+
+def overloaded() -> Overloaded:
+    """The refusal of a question that could not be taken up in time."""
+    return Overloaded(
+        "The service has more questions than it can take up in time.",
+        hint="The question was not stored and costs nothing. Ask again later.",
+    )
+
+
+def not_computed() -> QueryError:
+    """The refusal of a question whose computation failed; it does not say why."""
+    return QueryError("The answer could not be computed.", hint="Rewrite the question.")
+
+
+def to_plain(answer: Answer) -> dict[str, Any]:
+    """An answer as plain data for the ledger; infinite numbers are written as text."""
+    return {
+        "value": _write(answer.value),
+        "standard_error": _write(answer.standard_error),
+        "interval": None if answer.interval is None else [_write(end) for end in answer.interval],
+        "source": answer.source,
+        "cost": str(answer.cost),
+        "payer": answer.payer,
+        "charge": answer.charge,
+    }
+
+
+def from_plain(stored: Mapping[str, Any]) -> Answer:
+    """The answer that `to_plain` wrote."""
+    ends: Sequence[Any] | None = stored["interval"]
+    return Answer(
+        float(stored["value"]),
+        None if stored["standard_error"] is None else float(stored["standard_error"]),
+        None if ends is None else (float(ends[0]), float(ends[1])),
+        stored["source"],
+        Fraction(stored["cost"]),
+        stored["payer"],
+        stored["charge"],
+    )
+
+
+def _write(number: float | None) -> float | str | None:
+    return number if number is None or math.isfinite(number) else str(number)

@@ -1,1 +1,0 @@
-"""The schedulers, one a file; `sharewell.sharing.scheduler` is the way in."""

@@ -1,0 +1,102 @@
+"""Numbers, amounts and counts as text."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+#: Fractions with larger denominators are shown as decimals: 24355970357/1000000000000 is unreadable.
+LARGEST_DENOMINATOR = 10_000
+
+
+def format_number(value: float | None, error: float | None = None) -> str:
+    """Format a number with as many digits as its error justifies.
+
+    >>> format_number(6231.2841, 28.4), format_number(0.51234, 0.027), format_number(12)
+    ('6,231', '0.512', '12')
+    """
+    if value is None:
+        return "NULL"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞" if value < 0 else "NaN"
+    if error is None or not math.isfinite(error) or error <= 0:
+        # Integers in full, however large; six significant digits of other numbers.
+        return f"{value:,.0f}" if value == round(value) else f"{value:,.6g}"
+    text = f"{value:,.{decimals(error)}f}"
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
+
+
+def decimals(error: float) -> int:
+    """Return how many decimals are significant: those of the error's first two digits.
+
+    >>> decimals(280), decimals(28), decimals(2.8), decimals(0.028)
+    (0, 0, 1, 3)
+    """
+    return max(0, 1 - math.floor(math.log10(error)))
+
+
+def format_estimate(value: float | None, interval: tuple[float, float] | None) -> str:
+    """Format a number with its 95 % interval; an asymmetric interval with both ends.
+
+    >>> format_estimate(6231.0, (6203.0, 6259.0)), format_estimate(3.0, (0.0, 9.0))
+    ('6,231 ± 28 (95 %)', '3.0 (0.0 to 9.0, 95 %)')
+    """
+    if value is None:
+        return format_number(value)
+    low, high = interval or (-math.inf, math.inf)
+    half = (high - low) / 2
+    if not math.isfinite(half):
+        return f"{format_number(value)} ± ?"
+    if math.isclose(value - low, high - value, rel_tol=1e-3, abs_tol=1e-9):
+        return f"{format_number(value, half)} ± {format_number(half, half)} (95 %)"
+    return (
+        f"{format_number(value, half)} ({format_number(low, half)} to {format_number(high, half)}, 95 %)"
+    )
+
+
+def format_label(label: Any) -> str:
+    """Format the label of a group as SQL does.
+
+    >>> format_label(None), format_label(True), format_label("18-64")
+    ('NULL', 'true', '18-64')
+    """
+    if label is None:
+        return "NULL"
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def format_amount(amount: Fraction) -> str:
+    """Format a budget amount, exactly where that is readable.
+
+    >>> format_amount(Fraction(1, 100)), format_amount(Fraction(24355970357, 10**12))
+    ('1/100', '0.02436')
+    """
+    return str(amount) if amount.denominator <= LARGEST_DENOMINATOR else f"{float(amount):.4g}"
+
+
+def format_cost(cost: Fraction) -> str:
+    """Format what a question cost.
+
+    >>> format_cost(Fraction(1, 100)), format_cost(Fraction(0))
+    ('cost 1/100', 'free')
+    """
+    return f"cost {format_amount(cost)}" if cost else "free"
+
+
+def budget_unit(currency: str) -> str:
+    """Return the name of a currency's unit.
+
+    >>> budget_unit("pure"), budget_unit("zcdp")
+    ('epsilon', 'rho')
+    """
+    return {"pure": "epsilon", "zcdp": "rho"}.get(currency, currency)
+
+
+def pluralize(count: int, one: str, many: str = "") -> str:
+    """Format a count with its noun.
+
+    >>> pluralize(1, "question"), pluralize(1200, "question"), pluralize(2, "entry", "entries")
+    ('1 question', '1,200 questions', '2 entries')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,7 @@
+CREATE TABLE questions (
+    number INTEGER PRIMARY KEY, analyst TEXT NOT NULL, key TEXT NOT NULL
+) STRICT;
+CREATE INDEX questions_by_key ON questions (key);
+CREATE TABLE endings (asked INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT;
+CREATE TABLE answers (number INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+INSERT INTO schema_version VALUES (2);

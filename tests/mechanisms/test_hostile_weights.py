@@ -1,0 +1,334 @@
+"""Weights chosen to destroy other analysts' answers, against exact fractions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery, compile_sql
+from sharewell.mechanisms import CacheReconstruct, seed
+from sharewell.mechanisms.measurements import MeasurementBatch, Measurements
+from sharewell.mechanisms.reconstruction import Reconstruction
+from sharewell.mechanisms.row_basis import FIRST_PRIME, RowBasis
+from sharewell.mechanisms.square_root import LARGEST, SquareRoot
+from sharewell.privacy.ledger import MemoryLedger
+from sharewell.service.dataset import OPERATIONS_PER_SECOND
+from sharewell.service.submissions import LARGE_SECONDS
+from sharewell_lab.noise import SeededNoise
+from tests.mechanisms.measurements import SEEDS, line_of
+from tests.mechanisms.oracle import ExactMeasured, matrix_of
+
+#: Seeds that leave something open, seeds that do not, and no seed at all.
+KINDS = {
+    "total": True,
+    "total, unmeasured": False,
+    "identity": True,
+    "h2": True,
+    "prefix, unmeasured": False,
+}
+NOISE = 200.0
+
+
+def chain(cells: int, weight: int) -> list[np.ndarray]:
+    """Each row determines one more cell, with about the square of the weight times the variance."""
+    rows = np.zeros((cells - 1, cells), dtype=np.int64)
+    for at, row in enumerate(rows):
+        row[at], row[at + 1] = weight, 1
+    return list(rows)
+
+
+def hostile_rows(cells: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """A count, chains of heavy weights in any direction, and counts among them."""
+    weights = [10**3, 10**4, 10**5, 10**6, int(rng.integers(2, 10**6)), 2**31]
+    rows = [np.eye(cells, dtype=np.int64)[rng.integers(cells)]]
+    for _ in range(rng.integers(1, 3)):
+        order = rng.permutation(cells)
+        rows += [row[order] for row in chain(cells, int(rng.choice(weights)))[: rng.integers(1, cells)]]
+    for _ in range(rng.integers(0, 4)):
+        rows.insert(int(rng.integers(len(rows) + 1)), rng.integers(0, 2, cells))
+    return [row for row in rows if row.any()]
+
+
+def queries_over(cells: int, rows: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
+    """Every cell, the total, what was measured, and combinations that almost are."""
+    combined = [a * int(rng.integers(1, 4)) - b for a, b in zip(rows[1:], rows, strict=False)]
+    near = [row + np.eye(cells, dtype=np.int64)[rng.integers(cells)] for row in rows]
+    every = [*np.eye(cells, dtype=np.int64), np.ones(cells, dtype=np.int64), *rows, *combined, *near]
+    return [query for query in every if 0 < np.abs(query).max() <= 2**31]
+
+
+def primitive(domain: Domain, row: np.ndarray) -> LinearQuery:
+    return LinearQuery.from_vector(domain, row).primitive
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_after_hostile_chains_are_those_of_exact_fractions(kind):
+    """In all kinds together more than 10,000 answers; the decision what is determined is exact too."""
+    rng = np.random.default_rng(list(KINDS).index(kind))
+    answers = 0
+    while answers < 2_100:
+        cells = int(rng.integers(3, 8))
+        domain = line_of(cells)
+        strategy = SEEDS[kind.split(",")[0]](domain)
+        known, exact = Reconstruction(strategy), ExactMeasured(cells)
+        table = rng.integers(0, 3000, cells)
+        if KINDS[kind]:
+            values = strategy.answers(table) + rng.integers(-40, 40, len(strategy))
+            known.observe_seed(values, 512.0)
+            for row, value in zip(matrix_of(strategy).tolist(), values.tolist(), strict=True):
+                exact.add(row, value, 512.0)
+        rows = hostile_rows(cells, rng)
+        for row in rows:
+            query = primitive(domain, row)
+            noise = NOISE * float(query.max_abs) ** 2
+            value = float(query.dot(table) + round(rng.normal(0, noise**0.5)))
+            known.observe([query], np.array([value]), np.array([noise]))
+            exact.add(query.to_vector().tolist(), value, noise)
+            variance = known.estimate([query])[1].item()
+            assert 0 < variance <= noise * (1 + 1e-9), "a row just measured"
+        asked = [primitive(domain, query) for query in queries_over(cells, rows, rng)]
+        for query, value, variance in zip(asked, *known.estimate(asked), strict=True):
+            expected = exact.estimate(query.to_vector().tolist())
+            assert math.isinf(variance) == (expected is None), query
+            if expected is not None:
+                assert variance == pytest.approx(float(expected[1]), rel=1e-9)
+                error = abs(Fraction(value) - expected[0])
+                assert error <= 1e-9 * (abs(float(expected[0])) + math.sqrt(expected[1]))
+        answers += len(asked)
+
+
+@pytest.mark.parametrize("weight", [10**3, 10**4, 10**5, 10**6])
+@pytest.mark.parametrize("fraction", ["1/10", "0"])
+def test_no_analyst_can_destroy_the_answers_of_another(weight, fraction):
+    """Ben buys a count and a chain of sums; Ann's count is then what she has paid for."""
+    domain = Domain([Integer("x", 0, 11)])
+    counts = np.array([120, 7, 2021, 45, 310, 88, 0, 1, 640, 33, 95, 12])
+    ledger = MemoryLedger()
+
+    def started() -> CacheReconstruct:
+        curator = Curator(
+            DataVector(domain, counts),
+            Budget.pure("10"),
+            {"ann": "2", "ben": "8"},
+            noise=SeededNoise(weight),
+            ledger=ledger,
+        )
+        options = {"seed_fraction": fraction, "query_budget": "1/10"}
+        return CacheReconstruct(curator, seed=seed.total(domain), **options)
+
+    def asked(mechanism: CacheReconstruct, sql: str, analyst: str):
+        [block] = compile_sql(sql, domain).blocks
+        [answer] = mechanism.ask(block, analyst)
+        return answer
+
+    mechanism = started()
+    asked(mechanism, "SELECT COUNT(*) FROM people WHERE x = 0", "ben")
+    for at in range(8):
+        case = f"CASE WHEN x = {at} THEN {weight} WHEN x = {at + 1} THEN 1 ELSE 0 END"
+        asked(mechanism, f"SELECT SUM({case}) FROM people", "ben")
+    for cell in (2, 5, 8):
+        answer = asked(mechanism, f"SELECT COUNT(*) FROM people WHERE x = {cell}", "ann")
+        assert answer.source == "measured"
+        assert 0 < answer.standard_error <= math.sqrt(200) * (1 + 1e-9)
+        # Seven standard errors of Laplace noise: the noise is seeded, so this does not vary.
+        assert abs(answer.value - counts[cell]) < 7 * math.sqrt(200)
+    again = started()
+    for cell in range(12):
+        query = LinearQuery.cell(domain, cell)
+        assert again.ask(query, "ann", pay=False) == mechanism.ask(query, "ann", pay=False)
+
+
+def test_rows_far_more_precise_than_the_seed_are_answered_exactly():
+    """With a seed of next to no budget a covariance in doubles is worth nothing."""
+    for cells in (40, 300):
+        domain = line_of(cells)
+        known = Reconstruction(seed.identity(domain))
+        known.observe_seed(np.zeros(cells), 1e19)
+        rows = [LinearQuery.of(domain, a0=range(at, at + 3)) for at in range(12)]
+        for at, row in enumerate(rows):
+            known.observe([row], np.array([100.0 + at]), np.array([2.0]))
+            value, variance = (part.item() for part in known.estimate([row]))
+            assert 0 < variance <= 2 * (1 + 1e-9)
+            assert value == pytest.approx(100 + at, abs=4)
+        promised = known.variances_after([rows[0] + rows[3]], [rows[0] + rows[3]], np.array([2.0]))
+        assert promised.item() == pytest.approx(1 / (1 / 2 + 1 / 4), rel=1e-9)
+
+
+@pytest.mark.parametrize("few_cells", [256, 0])
+@pytest.mark.parametrize("kind", ["identity", "h2"])
+@pytest.mark.parametrize("variance", [1e6, 1.9e8, 2.1e8, 1e12, 1e18, 1e22])
+def test_a_seed_of_any_precision_spoils_no_other_answer(variance, kind, few_cells, monkeypatch):
+    """Sums and differences of measured rows, by way of every solver, before and after a purchase."""
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.FEW_CELLS", few_cells)
+    rng = np.random.default_rng(int(math.log10(variance)))
+    cells = 8
+    domain = line_of(cells)
+    strategy = SEEDS[kind](domain)
+    known, exact = Reconstruction(strategy), ExactMeasured(cells)
+    table = rng.integers(0, 3000, cells)
+    values = strategy.answers(table) + np.round(rng.normal(0, variance**0.5, len(strategy)))
+    known.observe_seed(values, variance)
+    for row, value in zip(matrix_of(strategy).tolist(), values.tolist(), strict=True):
+        exact.add(row, value, 1 / known.measurements.seed_precision)
+    bounds = [(0, 6), (3, 7), (1, 4), (2, 6), (0, 3)]
+    rows = [LinearQuery.of(domain, a0=range(low, high)) for low, high in bounds]
+    pairs = [(a, b) for at, a in enumerate(rows) for b in rows[:at]]
+    asked = [*rows, *((a - b).primitive for a, b in pairs), *((a + b).primitive for a, b in pairs)]
+    for row in rows:
+        promised = known.variances_after(asked, [row], np.array([NOISE]))
+        value = float(row.dot(table) + round(rng.normal(0, NOISE**0.5)))
+        known.observe([row], np.array([value]), np.array([NOISE]))
+        exact.add(row.to_vector().tolist(), value, NOISE)
+        for query, before, value, after in zip(asked, promised, *known.estimate(asked), strict=True):
+            expected = exact.estimate(query.to_vector().tolist())
+            assert expected is not None
+            assert after == pytest.approx(float(expected[1]), rel=1e-6)
+            assert before == pytest.approx(float(expected[1]), rel=1e-6)
+            assert abs(Fraction(value) - expected[0]) <= 1e-4 * math.sqrt(expected[1])
+
+
+def test_a_measured_row_has_its_own_value_where_no_solver_can_do_better(monkeypatch):
+    """After a charge there is always an answer: the row's own noisy value, with its own variance."""
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_CELLS", 0)
+    domain = line_of(300)
+    known = Reconstruction(seed.identity(domain))
+    known.observe_seed(np.zeros(300), 1e19)
+    row, other = LinearQuery.of(domain, a0=range(3)), LinearQuery.of(domain, a0=range(1, 4))
+    known.observe([row], np.array([100.0]), np.array([2.0]))
+    monkeypatch.setattr(
+        type(known.solver()), "estimate", lambda self, queries: (np.zeros(2), np.array([-1.0, np.nan]))
+    )
+    values, variances = known.estimate([row, other])
+    assert (values[0], variances[0]) == (100.0, 2.0)
+    assert math.isinf(variances[1])
+
+
+# The exact basis
+
+
+def test_coefficients_are_exact_fractions_that_add_up_to_the_query():
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        cells = int(rng.integers(2, 9))
+        basis, rows = RowBasis(cells), []
+        for _ in range(int(rng.integers(1, 12))):
+            rows.append(rng.integers(-3, 4, cells) * int(rng.choice([1, 1, 10**6, 2**31])))
+            basis.append(rows[-1])
+        mixed = sum(row * int(rng.integers(-5, 6)) for row in rows)
+        for query in (mixed, rng.integers(-2, 3, cells)):
+            found = basis.coefficients(np.asarray(query))
+            rank = np.linalg.matrix_rank(np.array(rows, dtype=float))
+            if query is mixed or rank == cells:
+                assert found is not None
+            if found is not None:
+                total = sum(
+                    (
+                        Fraction(f, found.denominator) * rows[at].astype(object)
+                        for at, f in found.factors.items()
+                    ),
+                    np.zeros(cells, dtype=object),
+                )
+                assert (total == query).all()
+
+
+def test_a_determinant_that_the_prime_divides_changes_the_prime_and_no_decision():
+    """The weights are chosen so that two independent rows are dependent modulo the first prime."""
+    root = math.isqrt(FIRST_PRIME)
+    rest = FIRST_PRIME - root * root
+    first, second = np.array([root, -1, 0]), np.array([rest, root, 0])
+    assert int(first[0]) * int(second[1]) - int(first[1]) * int(second[0]) == FIRST_PRIME
+    basis = RowBasis(3)
+    assert basis.append(first) is None
+    assert basis.append(second) is None
+    found = basis.coefficients(np.array([1, 0, 0]))
+    assert found is not None
+    assert found.denominator == FIRST_PRIME
+    assert basis.coefficients(np.array([0, 0, 1])) is None
+    # The same where a row is exchanged for one that is 0 modulo the prime in its place.
+    basis = RowBasis(2)
+    for row in ([1, 0], [0, 1]):
+        basis.append(np.array(row))
+    heavy = basis.append(np.array([FIRST_PRIME, 1]))
+    assert heavy is not None
+    basis.exchange(0, 2, heavy)
+    found = basis.coefficients(np.array([1, 0]))
+    assert found is not None
+    assert (found.factors, found.denominator) == ({2: 1, 1: -1}, FIRST_PRIME)
+
+
+def test_the_rows_outside_the_basis_have_small_coefficients_in_it():
+    """Which keeps the least-squares problem well-conditioned, whatever the weights are."""
+    rng = np.random.default_rng(9)
+    exchanged = 0
+    for _ in range(30):
+        cells = int(rng.integers(3, 9))
+        domain = line_of(cells)
+        solver = SquareRoot(Measurements(seed.total(domain)))
+        for row in hostile_rows(cells, rng):
+            query = primitive(domain, row)
+            noise = np.array([NOISE * float(query.max_abs) ** 2])
+            solver.observe(MeasurementBatch((query,), np.zeros(1), noise))
+        for number, found in solver._dependent.items():
+            exchanged += any(at > number for at in found.factors)
+            for at in found.factors:
+                assert found.size(at) * solver._scales[at] <= LARGEST * solver._scales[number]
+    assert exchanged, "some rows have left the basis"
+
+
+def solver_over(rows: int, weight: int) -> SquareRoot:
+    """The solver over rows of random weights up to a limit, in general position over as many cells."""
+    rng = np.random.default_rng(rows)
+    domain = line_of(rows + 20)
+    solver = SquareRoot(Measurements(seed.total(domain)))
+    for _ in range(rows):
+        row = np.zeros(domain.size, dtype=np.int64)
+        row[:rows] = rng.integers(0, weight, rows, endpoint=True)
+        query = LinearQuery.from_vector(domain, row).primitive
+        solver.observe(MeasurementBatch((query,), np.zeros(1), np.array([float(query.max_abs) ** 2])))
+    return solver
+
+
+@pytest.mark.parametrize("weight", [1, 2**10, 2**31 - 1])
+@pytest.mark.parametrize("rows", [50, 80])
+def test_the_estimated_steps_of_an_exact_solution_are_those_that_it_takes(rows, weight, monkeypatch):
+    """Counted, not timed."""
+    basis = solver_over(rows, weight)._basis
+    estimated, taken = basis.steps(), 0
+    digit = RowBasis._digit
+
+    def counted(self, weights):
+        nonlocal taken
+        found = digit(self, weights)
+        taken += sum(len(self._inverse[at]) for at in weights if at in self._inverse)
+        taken += sum(len(self.rows[at]) for at in found)
+        return found
+
+    monkeypatch.setattr(RowBasis, "_digit", counted)
+    assert basis.coefficients(np.eye(rows + 20, dtype=np.int64)[1]) is not None
+    assert taken / 3 < estimated < 3 * taken
+
+
+def test_heavy_weights_in_separate_groups_are_estimated_to_take_little_work():
+    """Every sum depends on its own group alone."""
+    groups = 200
+    domain = line_of(2 * groups)
+    solver = SquareRoot(Measurements(seed.total(domain)))
+    for group in range(groups):
+        row = np.zeros(domain.size, dtype=np.int64)
+        row[2 * group : 2 * group + 2] = 10**5, 10**5 + group + 1
+        query = LinearQuery.from_vector(domain, row).primitive
+        solver.observe(MeasurementBatch((query,), np.zeros(1), np.array([1e10])))
+    assert solver.work(groups, groups)[0] < OPERATIONS_PER_SECOND
+
+
+def test_questions_over_heavy_weights_are_estimated_to_be_large():
+    """Their work grows with the cube of the rows; over as many counts it stays small."""
+    large = LARGE_SECONDS * OPERATIONS_PER_SECOND
+    small, heavy, counts = (solver_over(*each) for each in ((40, 2**31), (80, 2**31), (80, 1)))
+    assert heavy.work(1, 0)[0] > 6 * small.work(1, 0)[0]
+    assert heavy.work(1, 0)[0] > large
+    assert counts.work(1, 1)[0] < large
+    assert heavy.work(1, 1)[0] > 1.9 * heavy.work(1, 0)[0]
