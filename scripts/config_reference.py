@@ -6,6 +6,7 @@ Both follow from the options that the code declares; tests/config/test_schema.py
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -40,9 +41,15 @@ def keys_table() -> str:
     lines = ["| key | meaning | value | default |", "|---|---|---|---|"]
     for key, option, kinds in _keys():
         only = f" (`{'`, `'.join(kinds)}`)" if kinds else ""
-        words = option.type.words.replace("|", "\\|")
-        lines.append(f"| `{key}` | {option.help}{only} | {words} | {_default(option)} |")
+        lines.append(f"| `{key}` | {option.help}{only} | {_value(option)} | {_default(option)} |")
     return "\n".join(lines) + "\n"
+
+
+def _value(option: Option) -> str:
+    """The type of an option, shorter than in an error: a column of them needs no articles."""
+    words = option.type.words.replace("|", "\\|").replace("a string in quotes", "string")
+    words = words.replace("true or false", "boolean").removesuffix(' such as 0.1 or "1/3"')
+    return re.sub(r"^(?:a (?:whole )?number from|one of|an?) ", "", words)
 
 
 def _default(option: Option) -> str:

@@ -20,7 +20,7 @@ from tests.service.http.servers import COUNT, running, write_dataset
 from tests.service.waiting import comes_true
 
 PAGE = Path(__file__).parent.parent / "docs" / "threat-model.md"
-HEAD = "| told in a release slot | told at once |"
+HEAD = "| in a release slot | at once |"
 #: Those that let somebody go come last.
 SERVED = sorted(
     (each for each in OPERATIONS if each.path.startswith(DATASET)),
