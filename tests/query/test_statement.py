@@ -1,11 +1,14 @@
 """From answers to rows: means, HAVING, ORDER BY and LIMIT, and what each field is made of."""
 
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sharewell import Category, Domain, Integer
+from sharewell import Binned, Category, Domain, Integer
 from sharewell.errors import QueryError
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Aggregate, Average
@@ -116,3 +119,67 @@ def test_columns_of_one_attribute_are_shown_only_where_they_meet():
 def test_the_wrong_number_of_answers_is_refused():
     with pytest.raises(QueryError, match="Expected 4 answers, got 3"):
         statement("SELECT COUNT(*) FROM people GROUP BY age").rows([1, 2, 3])
+
+
+def test_groups_that_where_leaves_empty_share_one_query_of_zero():
+    domain = Domain([Integer("a", 0, 9), Integer("b", 0, 9)])
+    for where, filled in (("b < 1", 10), ("a < 1", 10), ("a = 3 AND b = 4", 1), ("a = 1 OR b = 1", 19)):
+        grouped = compile_sql(f"SELECT a, b, COUNT(*) FROM people WHERE {where} GROUP BY b, a", domain)
+        assert len(grouped.group_labels) == len(grouped.queries) == 100
+        assert len({id(query) for query in grouped.queries}) == filled + 1
+        for (b, a), query in zip(grouped.group_labels, grouped.queries, strict=True):
+            expected = compile_sql(
+                f"SELECT COUNT(*) FROM people WHERE ({where}) AND a={a} AND b={b}", domain
+            )
+            assert query == expected.queries[0]
+
+
+BINNED = Domain(
+    [Binned("income", [-10, 0, 0.5, 1000], nullable=True, other="other"), Category("sex", ["M", "F"])]
+)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["M", "F"]), st.one_of(st.none(), st.floats(-10, 1000, exclude_max=True))
+        )
+    )
+)
+def test_a_sum_over_bins_lies_between_the_sums_of_their_edges(people):
+    text = "SELECT sex, SUM(income), AVG(income) FROM people WHERE income < 0.5 GROUP BY sex"
+    grouped = compile_sql(text, BINNED)
+    [sums] = grouped.edge_sums
+    assert grouped.outputs[1].source == Aggregate(0, edges=0)
+    assert grouped.outputs[2].source == Average(0, 1, edges=0)
+    assert (sums.column, sums.low, sums.high) == ("income", -10, 1000)
+    edges = BINNED["income"].edges
+    counts = np.zeros(BINNED.shape, dtype=np.int64)
+    for sex, income in people:
+        cell = len(edges) if income is None else bisect_right(edges, income) - 1
+        counts[cell, ["M", "F"].index(sex)] += 1
+    for at, sex in enumerate(["M", "F"]):
+        chosen = [
+            Fraction(income) for s, income in people if s == sex and income is not None and income < 0.5
+        ]
+        low, high = sums.lower[at].dot(counts.ravel()), sums.upper[at].dot(counts.ravel())
+        assert low <= sum(chosen) <= high
+        assert (low + high) / 2 == grouped.queries[at].dot(counts.ravel())
+        assert len(chosen) == grouped.queries[2 + at].dot(counts.ravel())
+
+
+def test_edges_that_need_too_many_digits_are_rounded_outwards():
+    edges = [Fraction(-1, 3), Fraction(1, 3), 10**9 + Fraction(1, 7), 10**9 + Fraction(2, 7)]
+    [sums] = compile_sql("SELECT SUM(x) FROM people", Domain([Binned("x", edges)])).edge_sums
+    lower, upper = (block[0].to_vector() for block in (sums.lower, sums.upper))
+    for low, high, start, end in zip(lower, upper, edges, edges[1:], strict=False):
+        assert start - 1 <= low <= start
+        assert end <= high <= end + 1
+
+
+def test_a_sum_over_bins_and_an_equal_sum_of_constants_share_a_block_but_no_limits():
+    domain = Domain([Binned("x", [0, 10, 20])])
+    both = compile_sql("SELECT SUM(x), SUM(CASE WHEN x < 10 THEN 5 ELSE 15 END) FROM people", domain)
+    assert [output.source for output in both.outputs] == [Aggregate(0, edges=0), Aggregate(0)]
+    assert both.midpoint_columns == ("x",)
+    assert compile_sql("SELECT COUNT(x) FROM people", domain).edge_sums == ()

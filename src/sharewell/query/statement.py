@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -50,9 +51,10 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The answers of one block: a COUNT or a SUM."""
+    """The answers of one block: a COUNT or a SUM; `edges` of a sum over bins is one of `edge_sums`."""
 
     block: int
+    edges: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Average:
 
     total: int
     count: int
+    edges: int | None = None
 
 
 Expression = GroupKey | Aggregate | Average
@@ -100,6 +103,21 @@ class IsNull(Predicate):
     term: Term
 
 
+@dataclass(frozen=True)
+class EdgeSums:
+    """The limits of a sum over bins: each row counts as its bin's lower edge, or as its upper edge.
+
+    The true sum lies between the true answers of `lower` and `upper`, row by row, and the true average
+    between `low` and `high`. The two blocks are estimated from what was bought, and never bought.
+    """
+
+    column: str
+    low: Fraction
+    high: Fraction
+    lower: ParallelBlock = field(repr=False)
+    upper: ParallelBlock = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """A compiled SELECT over one table.
@@ -118,8 +136,8 @@ class Statement:
     having: Predicate = field(default=ALWAYS, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
-    #: Columns known only by their bins that were summed by the midpoints of the bins.
-    midpoint_columns: tuple[str, ...] = field(default=(), repr=False)
+    #: The limits of the sums over bins, which use midpoints.
+    edge_sums: tuple[EdgeSums, ...] = field(default=(), repr=False)
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
@@ -141,8 +159,12 @@ class Statement:
     @cached_property
     def nbytes(self) -> int:
         """About how much memory the statement takes: its text, labels, queries and their diagrams."""
-        parts = len(self.queries) + len(self.group_labels) + len(self.outputs)
-        roots = (query.root for query in self.queries if query.root)
+        edges = [
+            query for sums in self.edge_sums for block in (sums.lower, sums.upper) for query in block
+        ]
+        queries = [*self.queries, *edges]
+        parts = len(queries) + len(self.group_labels) + len(self.outputs)
+        roots = (query.root for query in queries if query.root)
         return len(self.text) + 512 * parts + diagram.nbytes(roots)
 
     @cached_property
@@ -150,6 +172,11 @@ class Statement:
         """Whether noisy answers decide which rows the result has."""
         by_answers = any(not isinstance(key.source, GroupKey) for key in self.order)
         return self.having != ALWAYS or (by_answers and self.limit is not None)
+
+    @cached_property
+    def midpoint_columns(self) -> tuple[str, ...]:
+        """The columns known only by their bins that are summed by the midpoints of the bins."""
+        return tuple(dict.fromkeys(sums.column for sums in self.edge_sums))
 
     @cached_property
     def has_average(self) -> bool:

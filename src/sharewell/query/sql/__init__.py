@@ -58,7 +58,7 @@ def compile_sql(
         if most is None:
             statement = compile_anew(text, domain, table)
         else:
-            with limited(MAX_STEPS + 2 * most * len(domain.shape)):
+            with limited(MAX_STEPS + 6 * most * len(domain.shape)):
                 statement = compile_anew(text, domain, table, most)
         _CACHE.put((statement.text, domain, table), statement)
     if most is not None and statement.size > most:

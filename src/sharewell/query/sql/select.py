@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from sharewell.errors import Location, QueryTooComplex
-from sharewell.query.attribute import Category, Mask
+from sharewell.query.attribute import Binned, Category, Mask
 from sharewell.query.block import ParallelBlock
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
@@ -27,6 +27,7 @@ from sharewell.query.statement import (
     ALWAYS,
     Aggregate,
     Average,
+    EdgeSums,
     Expression,
     GroupKey,
     OrderKey,
@@ -60,17 +61,24 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
         for node, item in zip(select.expressions, draft.items, strict=True)
     ]
     groups = draft.groups
+
+    def block(total: LinearQuery) -> ParallelBlock:
+        return ParallelBlock(source.domain, groups.split(total))
+
     return Statement(
         text=normalize_sql(source.text),
         table=source.table,
         domain=source.domain,
-        blocks=tuple(ParallelBlock(source.domain, groups.split(total)) for total in draft.totals),
+        blocks=tuple(map(block, draft.totals)),
         outputs=tuple(map(Projection, names, map(draft.expression, draft.items))),
         group_labels=tuple(zip(*(key.labels for key in groups.shown.values()), strict=True)) or ((),),
         having=draft.having,
         order=draft.order,
         limit=draft.limit,
-        midpoint_columns=tuple(draft.aggregates.midpoint_columns),
+        edge_sums=tuple(
+            EdgeSums(bins.name, bins.edges[0], bins.edges[-1], *map(block, edges))
+            for bins, edges in draft.edges
+        ),
     )
 
 
@@ -201,7 +209,7 @@ class Groups:
             labels = column.labels
             order = [i for i, label in enumerate(labels) if label is not None]
             if isinstance(column.attribute, Category):
-                order.sort(key=lambda i, labels=labels: str(labels[i]))
+                order.sort(key=list(map(str, labels)).__getitem__)
             ranks = {i: rank for rank, i in enumerate(order)}
             found[column] = GroupKey(
                 tuple(map(labels.__getitem__, positions)), tuple(map(ranks.get, positions))
@@ -231,7 +239,8 @@ class Draft:
     """A SELECT on its way to a statement; each rule fills in what its clause says.
 
     `totals` holds the ungrouped queries and the index of their block. Equal totals split into equal
-    groups, so aggregates with the same meaning share a block.
+    groups, so aggregates with the same meaning share a block. `edges` holds the sums of lower and of
+    upper edges, which are never bought, in the same way.
     """
 
     select: exp.Select
@@ -241,6 +250,7 @@ class Draft:
     groups: Groups = field(default_factory=Groups)
     items: list[Item] = field(default_factory=list)
     totals: dict[LinearQuery, int] = field(default_factory=dict)
+    edges: dict[tuple[Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
     having: Predicate = ALWAYS
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
@@ -262,11 +272,13 @@ class Draft:
 
     def aggregate(self, node: exp.Expr) -> Aggregate | Average:
         """Compile an aggregate, and add its queries to those of the statement."""
+        bought, edges, bins = self.aggregates.queries(node)
         blocks = []
-        for total in self.aggregates.queries(node):
+        for total in bought:
             blocks.append(self.totals.setdefault(total, len(self.totals)))
             self.check_size(node)
-        return Average(*blocks) if len(blocks) == 2 else Aggregate(*blocks)
+        at = self.edges.setdefault((bins, edges), len(self.edges)) if bins else None
+        return Aggregate(blocks[0], at) if len(blocks) == 1 else Average(blocks[0], blocks[1], at)
 
     def grouped(self, node: exp.Column) -> Column:
         """Return a column, which must be grouped."""
