@@ -54,6 +54,12 @@ def test_a_mean_without_a_positive_count_is_none():
     assert mean.rows([6, 5, 4, 3, 0, -1]) == [("M", 2), ("F", None), (None, None)]
 
 
+def test_an_answer_that_is_undetermined_is_null():
+    mean = statement("SELECT sex, AVG(age) AS m, SUM(age) FROM people GROUP BY sex ORDER BY 3, m")
+    assert mean.rows([6, None, 4, 3, 1, None]) == [(None, None, 4), ("M", 2, 6), ("F", None, None)]
+    assert statement("SELECT SUM(age) FROM people HAVING SUM(age) > 1").rows([None]) == []
+
+
 def test_numbers_may_be_numpys_or_fractions():
     mean = statement("SELECT AVG(age) FROM people HAVING AVG(age) >= 0.5")
     [(value,)] = mean.rows(np.array([1, 2]))
