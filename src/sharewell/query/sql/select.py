@@ -61,22 +61,18 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
         for node, item in zip(select.expressions, draft.items, strict=True)
     ]
     groups = draft.groups
-
-    def block(total: LinearQuery) -> ParallelBlock:
-        return ParallelBlock(source.domain, groups.split(total))
-
     return Statement(
         text=normalize_sql(source.text),
         table=source.table,
         domain=source.domain,
-        blocks=tuple(map(block, draft.totals)),
+        blocks=tuple(map(groups.split, draft.totals)),
         outputs=tuple(map(Projection, names, map(draft.expression, draft.items))),
         group_labels=tuple(zip(*(key.labels for key in groups.shown.values()), strict=True)) or ((),),
         having=draft.having,
         order=draft.order,
         limit=draft.limit,
         edge_sums=tuple(
-            EdgeSums(bins.name, bins.edges[0], bins.edges[-1], *map(block, edges))
+            EdgeSums(bins.name, bins.edges[0], bins.edges[-1], *map(groups.split, edges))
             for bins, edges in draft.edges
         ),
     )
@@ -216,7 +212,7 @@ class Groups:
             )
         return found
 
-    def split(self, total: LinearQuery) -> list[LinearQuery]:
+    def split(self, total: LinearQuery) -> ParallelBlock:
         """Split a query into one for each group; the groups that none of its cells is in share a zero.
 
         The last attribute is split first, so that the lower levels of the diagram are built once and
@@ -231,7 +227,8 @@ class Groups:
                 for group, each in part.parts(column.level, column.groups).items()
             }
         zero = LinearQuery.zero(total.domain)
-        return [parts.get(tuple([key[i] for i in order]), zero) for key in self.keys]
+        queries = [parts.get(tuple([key[i] for i in order]), zero) for key in self.keys]
+        return ParallelBlock(total.domain, queries)
 
 
 @dataclass
