@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sharewell import Binned, Category, Domain, Integer
 from sharewell.errors import QueryError
+from sharewell.query import diagram
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Aggregate, Average
 
@@ -138,6 +139,24 @@ def test_groups_that_where_leaves_empty_share_one_query_of_zero():
                 f"SELECT COUNT(*) FROM people WHERE ({where}) AND a={a} AND b={b}", domain
             )
             assert query == expected.queries[0]
+
+
+def test_groups_that_where_leaves_empty_take_no_work(monkeypatch):
+    made, make = [0], diagram.make
+
+    def counted(*arguments):
+        made[0] += 1
+        return make(*arguments)
+
+    monkeypatch.setattr(diagram, "make", counted)
+    work = []
+    for size in (10, 100):
+        domain = Domain([Integer("a", 1, size), Integer("b", 1, size)])
+        made[0] = 0
+        text = "SELECT a, b, COUNT(*) FROM people WHERE a < 4 AND b < 4 GROUP BY a, b"
+        assert sum(not query.is_zero for query in compile_sql(text, domain).queries) == 9
+        work.append(made[0])
+    assert work[0] == work[1]
 
 
 BINNED = Domain(
