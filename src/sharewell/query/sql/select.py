@@ -42,6 +42,8 @@ MAX_HAVING_STEPS = 2**22
 
 #: An item of the SELECT list, resolved.
 Item = Column | Aggregate | Average
+#: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
+NameKey = tuple[bool, str] | None
 
 
 def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
@@ -100,10 +102,13 @@ def where(draft: Draft, clause: exp.Where) -> None:
 
 def group_by(draft: Draft, clause: exp.Group) -> None:
     """GROUP BY lists columns, by their names, aliases or positions."""
-    columns: dict[Column, None] = {}
     if not clause.expressions:
         hint = "Name a column, or remove GROUP BY."
         raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+    items = [(each, each.unalias().unnest()) for each in reversed(draft.select.expressions)]
+    named = [(each, item) for each, item in items if isinstance(item, exp.Column)]
+    aliases = {key: item for each, item in named for key in _alias_keys(each)}
+    columns: dict[Column, None] = {}
     for node in clause.expressions:
         node = node.unnest()
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -112,8 +117,7 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
             message = "GROUP BY requires columns or declared bins."
             raise draft.source.error(node, message, "Use their names or their positions.")
         if isinstance(node.this, exp.Identifier) and not draft.source.find(node.this):
-            items = (draft.select.expressions[at].unalias().unnest() for at in draft.aliased(node))
-            node = next((item for item in items if isinstance(item, exp.Column)), node)
+            node = aliases.get(_name_key(node), node)
         columns[draft.source.column(node)] = None
     draft.groups = Groups(columns)
     draft.check_size(clause)
@@ -122,6 +126,9 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
     """The SELECT list has aggregates and grouped columns."""
     draft.items = [draft.item(node) for node in items]
+    for node, item in zip(items, draft.items, strict=True):
+        for key in _alias_keys(node):
+            draft.aliases.setdefault(key, {})[item] = None
 
 
 def having(draft: Draft, clause: exp.Having) -> None:
@@ -251,8 +258,8 @@ class Draft:
     having: Predicate = ALWAYS
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
-    #: What names in HAVING and ORDER BY mean: a text may use thousands.
-    _resolved: dict[tuple[str, str, bool], Item] = field(default_factory=dict)
+    #: The distinct items of each alias.
+    aliases: dict[NameKey, dict[Item, None]] = field(default_factory=dict)
 
     def item(self, node: exp.Expr) -> Item:
         """Compile an item of the SELECT list: an aggregate or a grouped column."""
@@ -291,34 +298,14 @@ class Draft:
 
     def resolve(self, node: exp.Column) -> Item:
         """Resolve a name in HAVING or ORDER BY: an alias of the SELECT list, or a grouped column."""
-        name = node.this
-        key = (node.text("table"), node.name, isinstance(name, exp.Identifier) and name.quoted)
-        if key not in self._resolved:
-            found = dict.fromkeys(self.items[at] for at in self.aliased(node))
-            column = self.source.find(name) if isinstance(name, exp.Identifier) else None
-            if column is not None and column in self.groups.columns:
-                found[column] = None
-            if len(found) > 1:
-                message = f'Ambiguous name "{shortened(node.name)}".'
-                raise self.source.error(node, message, "Rename one of the columns with AS.")
-            self._resolved[key] = next(iter(found)) if found else self.grouped(node)
-        return self._resolved[key]
-
-    def aliased(self, node: exp.Column) -> list[int]:
-        """Return the items of the SELECT list that a name is the alias of, by their positions."""
-        if node.args.get("table") or not isinstance(node.this, exp.Identifier):
-            return []
-        quoted = node.this.quoted
-        return self._aliases.get((quoted, node.name if quoted else node.name.casefold()), [])
-
-    @cached_property
-    def _aliases(self) -> dict[tuple[bool, str], list[int]]:
-        """The positions of the aliases of the SELECT list: as written, and (False) case-folded."""
-        found: dict[tuple[bool, str], list[int]] = {}
-        for at, alias in enumerate(node.alias for node in self.select.expressions):
-            for key in ((True, alias), (False, alias.casefold())):
-                found.setdefault(key, []).append(at)
-        return found
+        found = dict(self.aliases.get(_name_key(node), {}))
+        column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
+        if column is not None and column in self.groups.columns:
+            found[column] = None
+        if len(found) > 1:
+            message = f'Ambiguous name "{shortened(node.name)}".'
+            raise self.source.error(node, message, "Rename one of the columns with AS.")
+        return next(iter(found)) if found else self.grouped(node)
 
     def ordinal(self, node: exp.Literal) -> exp.Expr:
         """Return the item of the SELECT list at a position; 1.0 and 01 are not positions."""
@@ -361,6 +348,17 @@ class RowConditions(Conditions):
         at = groups.columns.index(column)
         labels = [key[at] for key in groups.keys]
         return TruthSet(true[labels], (true | unknown)[labels])
+
+
+def _name_key(node: exp.Column) -> NameKey:
+    if node.args.get("table") or not isinstance(node.this, exp.Identifier):
+        return None
+    return (True, node.name) if node.this.quoted else (False, node.name.casefold())
+
+
+def _alias_keys(item: exp.Expr) -> tuple[NameKey, ...]:
+    """Return what names an item's alias: exactly, in quotes, or ignoring case."""
+    return ((True, item.alias), (False, item.alias.casefold())) if item.alias else ()
 
 
 def too_large(size: int, limit: int, where: Location | None = None) -> QueryTooComplex:
