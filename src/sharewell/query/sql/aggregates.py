@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,7 +24,6 @@ from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
 from sharewell.query.sql.conditions import Conditions, is_null
 from sharewell.query.sql.constants import constant_text, read_constant, type_name
-from sharewell.query.sql.text import Source
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 
@@ -48,12 +48,12 @@ class AggregateQueries(NamedTuple):
         return AggregateQueries(bought, edges, self.bins)
 
 
+@dataclass
 class Aggregates(Conditions):
     """Compiles aggregates over the rows of WHERE, and conditions over the cells of columns."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.everything = self.rows = LinearQuery.all(source.domain)
+    everything: LinearQuery
+    rows: LinearQuery
 
     def select(self, condition: exp.Expr) -> LinearQuery:
         """Return the query that counts the rows on which a condition is true."""

@@ -48,7 +48,8 @@ NameKey = tuple[bool, str] | None
 
 def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
-    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source))
+    everything = LinearQuery.all(source.domain)
+    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
     for name, rule in RULES:
         clause = select.args.get(name)
         if clause is not None:
