@@ -177,7 +177,7 @@ def test_a_sum_over_bins_lies_between_the_sums_of_their_edges(people):
     [sums] = grouped.edge_sums
     assert grouped.outputs[1].source == Aggregate(0, edges=0)
     assert grouped.outputs[2].source == Average(0, 1, edges=0)
-    assert (sums.column, sums.low, sums.high) == ("income", -10, 1000)
+    assert (sums.block, sums.column, sums.low, sums.high) == (0, "income", -10, 1000)
     edges = BINNED["income"].edges
     counts = np.zeros(BINNED.shape, dtype=np.int64)
     for sex, income in people:
@@ -207,4 +207,20 @@ def test_a_sum_over_bins_and_an_equal_sum_of_constants_share_a_block_but_no_limi
     both = compile_sql("SELECT SUM(x), SUM(CASE WHEN x < 10 THEN 5 ELSE 15 END) FROM people", domain)
     assert [output.source for output in both.outputs] == [Aggregate(0, edges=0), Aggregate(0)]
     assert both.midpoint_columns == ("x",)
-    assert compile_sql("SELECT COUNT(x) FROM people", domain).edge_sums == ()
+
+
+def test_columns_whose_midpoints_are_all_zero_share_a_block_but_no_limits():
+    domain = Domain([Binned("x", [-5, 5]), Binned("y", [-100, 100])])
+    both = compile_sql("SELECT SUM(x), AVG(y), COUNT(*) FROM people", domain)
+    assert [output.source for output in both.outputs] == [
+        Aggregate(0, 0),
+        Average(0, 1, 1),
+        Aggregate(1),
+    ]
+    assert both.queries[0].is_zero
+    assert [(sums.block, sums.upper[0].max_abs) for sums in both.edge_sums] == [(0, 5), (0, 100)]
+
+
+def test_a_statement_without_sums_over_bins_has_no_limits():
+    domain = Domain([Binned("x", [0, 10, 20]), Integer("n", 0, 9)])
+    assert compile_sql("SELECT COUNT(x), SUM(n), SUM(2) FROM people", domain).edge_sums == ()

@@ -107,10 +107,12 @@ class IsNull(Predicate):
 class EdgeSums:
     """The limits of a sum over bins: each row counts as its bin's lower edge, or as its upper edge.
 
-    The true sum lies between the true answers of `lower` and `upper`, row by row, and the true average
-    between `low` and `high`. The two blocks are estimated from what was bought, and never bought.
+    The sum of the values themselves, which `block` approximates by midpoints, lies between the true
+    answers of `lower` and `upper`, and their average between `low` and `high`. The edges' queries are
+    estimated from what was bought, and never bought.
     """
 
+    block: int
     column: str
     low: Fraction
     high: Fraction

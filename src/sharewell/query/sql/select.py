@@ -75,8 +75,8 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
         order=draft.order,
         limit=draft.limit,
         edge_sums=tuple(
-            EdgeSums(bins.name, bins.edges[0], bins.edges[-1], *map(groups.split, edges))
-            for bins, edges in draft.edges
+            EdgeSums(block, bins.name, bins.edges[0], bins.edges[-1], *map(groups.split, edges))
+            for block, bins, edges in draft.edges
         ),
     )
 
@@ -255,7 +255,7 @@ class Draft:
     groups: Groups = field(default_factory=Groups)
     items: list[Item] = field(default_factory=list)
     totals: dict[LinearQuery, int] = field(default_factory=dict)
-    edges: dict[tuple[Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
+    edges: dict[tuple[int, Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
     having: Predicate = ALWAYS
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
@@ -282,7 +282,7 @@ class Draft:
         for total in bought:
             blocks.append(self.totals.setdefault(total, len(self.totals)))
             self.check_size(node)
-        at = self.edges.setdefault((bins, edges), len(self.edges)) if bins else None
+        at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
         return Aggregate(blocks[0], at) if len(blocks) == 1 else Average(blocks[0], blocks[1], at)
 
     def grouped(self, node: exp.Column) -> Column:
