@@ -1,12 +1,16 @@
 """From answers to rows: means, HAVING, ORDER BY and LIMIT, and what each field is made of."""
 
+from bisect import bisect_right
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sharewell import Category, Domain, Integer
+from sharewell import Binned, Category, Domain, Integer
 from sharewell.errors import QueryError
+from sharewell.query import diagram
 from sharewell.query.sql import compile_sql
 from sharewell.query.statement import Aggregate, Average
 
@@ -49,6 +53,12 @@ def test_queries_are_aggregate_by_aggregate():
 def test_a_mean_without_a_positive_count_is_none():
     mean = statement("SELECT sex, AVG(age) AS m FROM people GROUP BY sex")
     assert mean.rows([6, 5, 4, 3, 0, -1]) == [("M", 2), ("F", None), (None, None)]
+
+
+def test_an_answer_that_is_undetermined_is_null():
+    mean = statement("SELECT sex, AVG(age) AS m, SUM(age) FROM people GROUP BY sex ORDER BY 3, m")
+    assert mean.rows([6, None, 4, 3, 1, None]) == [(None, None, 4), ("M", 2, 6), ("F", None, None)]
+    assert statement("SELECT SUM(age) FROM people HAVING SUM(age) > 1").rows([None]) == []
 
 
 def test_numbers_may_be_numpys_or_fractions():
@@ -116,3 +126,100 @@ def test_columns_of_one_attribute_are_shown_only_where_they_meet():
 def test_the_wrong_number_of_answers_is_refused():
     with pytest.raises(QueryError, match="Expected 4 answers, got 3"):
         statement("SELECT COUNT(*) FROM people GROUP BY age").rows([1, 2, 3])
+
+
+def test_groups_that_where_leaves_empty_share_one_query_of_zero():
+    domain = Domain([Integer("a", 0, 9), Integer("b", 0, 9)])
+    for where, filled in (("b < 1", 10), ("a < 1", 10), ("a = 3 AND b = 4", 1), ("a = 1 OR b = 1", 19)):
+        grouped = compile_sql(f"SELECT a, b, COUNT(*) FROM people WHERE {where} GROUP BY b, a", domain)
+        assert len(grouped.group_labels) == len(grouped.queries) == 100
+        assert len({id(query) for query in grouped.queries}) == filled + 1
+        for (b, a), query in zip(grouped.group_labels, grouped.queries, strict=True):
+            expected = compile_sql(
+                f"SELECT COUNT(*) FROM people WHERE ({where}) AND a={a} AND b={b}", domain
+            )
+            assert query == expected.queries[0]
+
+
+def test_groups_that_where_leaves_empty_take_no_work(monkeypatch):
+    made, make = [0], diagram.make
+
+    def counted(*arguments):
+        made[0] += 1
+        return make(*arguments)
+
+    monkeypatch.setattr(diagram, "make", counted)
+    work = []
+    for size in (10, 100):
+        domain = Domain([Integer("a", 1, size), Integer("b", 1, size)])
+        made[0] = 0
+        text = "SELECT a, b, COUNT(*) FROM people WHERE a < 4 AND b < 4 GROUP BY a, b"
+        assert sum(not query.is_zero for query in compile_sql(text, domain).queries) == 9
+        work.append(made[0])
+    assert work[0] == work[1]
+
+
+INCOME = Binned("income", [-10, 0, 0.5, 1000], nullable=True, other="other")
+BINNED = Domain([INCOME, Category("sex", ["M", "F"])])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["M", "F"]), st.one_of(st.none(), st.floats(-10, 1000, exclude_max=True))
+        )
+    )
+)
+def test_a_sum_over_bins_lies_between_the_sums_of_their_edges(people):
+    text = "SELECT sex, SUM(income), AVG(income) FROM people WHERE income < 0.5 GROUP BY sex"
+    grouped = compile_sql(text, BINNED)
+    [sums] = grouped.edge_sums
+    assert grouped.outputs[1].source == Aggregate(0, edges=0)
+    assert grouped.outputs[2].source == Average(0, 1, edges=0)
+    assert (sums.block, sums.column, int(sums.low), int(sums.high)) == (0, "income", -10, 1000)
+    edges = INCOME.edges
+    counts = np.zeros(BINNED.shape, dtype=np.int64)
+    for sex, income in people:
+        cell = len(edges) if income is None else bisect_right(edges, income) - 1
+        counts[cell, ["M", "F"].index(sex)] += 1
+    for at, sex in enumerate(["M", "F"]):
+        chosen = [
+            Fraction(income) for s, income in people if s == sex and income is not None and income < 0.5
+        ]
+        low, high = sums.lower[at].dot(counts.ravel()), sums.upper[at].dot(counts.ravel())
+        assert low <= sum(chosen) <= high
+        assert (low + high) / 2 == grouped.queries[at].dot(counts.ravel())
+        assert len(chosen) == grouped.queries[2 + at].dot(counts.ravel())
+
+
+def test_edges_that_need_too_many_digits_are_rounded_outwards():
+    edges = [Fraction(-1, 3), Fraction(1, 3), 10**9 + Fraction(1, 7), 10**9 + Fraction(2, 7)]
+    [sums] = compile_sql("SELECT SUM(x) FROM people", Domain([Binned("x", edges)])).edge_sums
+    lower, upper = (block[0].to_vector() for block in (sums.lower, sums.upper))
+    for low, high, start, end in zip(lower, upper, edges, edges[1:], strict=False):
+        assert start - 1 <= low <= start
+        assert end <= high <= end + 1
+
+
+def test_a_sum_over_bins_and_an_equal_sum_of_constants_share_a_block_but_no_limits():
+    domain = Domain([Binned("x", [0, 10, 20])])
+    both = compile_sql("SELECT SUM(x), SUM(CASE WHEN x < 10 THEN 5 ELSE 15 END) FROM people", domain)
+    assert [output.source for output in both.outputs] == [Aggregate(0, edges=0), Aggregate(0)]
+    assert both.midpoint_columns == ("x",)
+
+
+def test_columns_whose_midpoints_are_all_zero_share_a_block_but_no_limits():
+    domain = Domain([Binned("x", [-5, 5]), Binned("y", [-100, 100])])
+    both = compile_sql("SELECT SUM(x), AVG(y), COUNT(*) FROM people", domain)
+    assert [output.source for output in both.outputs] == [
+        Aggregate(0, 0),
+        Average(0, 1, 1),
+        Aggregate(1),
+    ]
+    assert both.queries[0].is_zero
+    assert [(sums.block, int(sums.upper[0].max_abs)) for sums in both.edge_sums] == [(0, 5), (0, 100)]
+
+
+def test_a_statement_without_sums_over_bins_has_no_limits():
+    domain = Domain([Binned("x", [0, 10, 20]), Integer("n", 0, 9)])
+    assert compile_sql("SELECT COUNT(x), SUM(n), SUM(2) FROM people", domain).edge_sums == ()

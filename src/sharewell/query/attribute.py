@@ -192,12 +192,11 @@ class Boolean(Attribute):
 
 
 class BoundInsideCell(Exception):
-    """A comparison bound falls inside a cell; `lower` and `upper` are the cell's edges as text."""
+    """A bound falls inside the cell with this index."""
 
-    def __init__(self, lower: str, upper: str) -> None:
-        super().__init__(f"inside the cell from {lower} to {upper}")
-        self.lower = lower
-        self.upper = upper
+    def __init__(self, cell: int) -> None:
+        super().__init__(cell)
+        self.cell = cell
 
 
 class Ordered(Attribute):
@@ -225,15 +224,11 @@ class Ordered(Attribute):
             bound = math.floor(bound) + 1 if inclusive else math.ceil(bound)
         elif inclusive and self.edges[0] <= bound < self.edges[-1]:
             cell = bisect_left(self.edges, bound)
-            raise self.splits(cell - (self.edges[cell] != bound))
+            raise BoundInsideCell(cell - (self.edges[cell] != bound))
         position = bisect_left(self.edges, bound)
         if 0 < position < len(self.edges) and self.edges[position] != bound:
-            raise self.splits(position - 1)
+            raise BoundInsideCell(position - 1)
         return self.mask(slice(0, min(position, len(self.values))))
-
-    def splits(self, cell: int) -> BoundInsideCell:
-        """Return the error for a bound inside one cell."""
-        return BoundInsideCell(self.edge_text(self.edges[cell]), self.edge_text(self.edges[cell + 1]))
 
     def _bin(self, name: str, starts: Any, /) -> Bins:
         """Make bins from the first value of each group."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import Predicate, TruthValue, evaluate
 
-#: An answer, exact or noisy: int, float or Fraction. None for an average over no rows.
+#: An answer, exact or noisy: int, float or Fraction. None is NULL: undetermined, or an average of none.
 Value = Any
 
 #: The HAVING of a statement without one.
@@ -50,9 +51,10 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The answers of one block: a COUNT or a SUM."""
+    """The answers of one block: a COUNT or a SUM; `edges` of a sum over bins is one of `edge_sums`."""
 
     block: int
+    edges: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Average:
 
     total: int
     count: int
+    edges: int | None = None
 
 
 Expression = GroupKey | Aggregate | Average
@@ -100,6 +103,23 @@ class IsNull(Predicate):
     term: Term
 
 
+@dataclass(frozen=True)
+class EdgeSums:
+    """The limits of a sum over bins: each row counts as its bin's lower edge, or as its upper edge.
+
+    The sum of the values themselves, which `block` approximates by midpoints, lies between the true
+    answers of `lower` and `upper`, and their average between `low` and `high`. The edges' queries are
+    estimated from what was bought, and never bought.
+    """
+
+    block: int
+    column: str
+    low: Fraction
+    high: Fraction
+    lower: ParallelBlock = field(repr=False)
+    upper: ParallelBlock = field(repr=False)
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """A compiled SELECT over one table.
@@ -118,8 +138,8 @@ class Statement:
     having: Predicate = field(default=ALWAYS, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
-    #: Columns known only by their bins that were summed by the midpoints of the bins.
-    midpoint_columns: tuple[str, ...] = field(default=(), repr=False)
+    #: The limits of the sums over bins, which use midpoints.
+    edge_sums: tuple[EdgeSums, ...] = field(default=(), repr=False)
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
@@ -141,8 +161,12 @@ class Statement:
     @cached_property
     def nbytes(self) -> int:
         """About how much memory the statement takes: its text, labels, queries and their diagrams."""
-        parts = len(self.queries) + len(self.group_labels) + len(self.outputs)
-        roots = (query.root for query in self.queries if query.root)
+        edges = [
+            query for sums in self.edge_sums for block in (sums.lower, sums.upper) for query in block
+        ]
+        queries = [*self.queries, *edges]
+        parts = len(queries) + len(self.group_labels) + len(self.outputs)
+        roots = (query.root for query in queries if query.root)
         return len(self.text) + 512 * parts + diagram.nbytes(roots)
 
     @cached_property
@@ -150,6 +174,11 @@ class Statement:
         """Whether noisy answers decide which rows the result has."""
         by_answers = any(not isinstance(key.source, GroupKey) for key in self.order)
         return self.having != ALWAYS or (by_answers and self.limit is not None)
+
+    @cached_property
+    def midpoint_columns(self) -> tuple[str, ...]:
+        """The columns known only by their bins that are summed by the midpoints of the bins."""
+        return tuple(dict.fromkeys(sums.column for sums in self.edge_sums))
 
     @cached_property
     def has_average(self) -> bool:
@@ -163,66 +192,54 @@ class Statement:
 
     def rows(self, values: Sequence[Value]) -> list[tuple[Value, ...]]:
         """Return the result, given one answer per query."""
-        answers = self._answers(values)
-        columns = [answers.column(output.source) for output in self.outputs]
-        return [tuple(column[row] for column in columns) for row in self.select_rows(values)]
+        values = [value.item() if isinstance(value, np.generic) else value for value in values]
+        kept = self.select_rows(values)
+        columns = [self._column(output.source, values) for output in self.outputs]
+        return [tuple(column[row] for column in columns) for row in kept]
 
     def select_rows(self, values: Sequence[Value]) -> list[int]:
         """Apply HAVING, ORDER BY and LIMIT: return indices into `group_labels`."""
-        if self.having == ALWAYS and not self.order:
-            return list(range(len(self.group_labels)))[: self.limit]
-        answers = self._answers(values)
-        kept = evaluate(self.having, False, answers.decide)
-        rows = [int(row) for row in np.flatnonzero(kept)]
-        for key in reversed(self.order):
-            ranks = key.source.ranks if isinstance(key.source, GroupKey) else answers.column(key.source)
-            rows = _sorted(rows, ranks, key)
-        return rows[: self.limit]
-
-    def _answers(self, values: Sequence[Value]) -> _AnswerColumns:
         if len(values) != len(self.queries):
             raise QueryError(f"Expected {len(self.queries):,} answers, got {len(values):,}.")
-        plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-        return _AnswerColumns(len(self.group_labels), plain)
+        if self.having == ALWAYS and not self.order:
+            return list(range(len(self.group_labels)))[: self.limit]
+        kept = evaluate(self.having, False, partial(self._decide, values))
+        rows = [int(row) for row in np.flatnonzero(kept)]
+        for key in reversed(self.order):
+            term = key.source
+            ranks: Sequence[Value] = (
+                term.ranks if isinstance(term, GroupKey) else self._column(term, values)
+            )
+            nulls = [row for row in rows if ranks[row] is None]
+            known = [row for row in rows if ranks[row] is not None]
+            # Ties keep their order, even if it is descending.
+            known.sort(key=ranks.__getitem__, reverse=key.descending)
+            rows = nulls + known if key.nulls_first else known + nulls
+        return rows[: self.limit]
 
-
-@dataclass(frozen=True)
-class _AnswerColumns:
-    """The answers of a statement, by column of the result."""
-
-    rows: int
-    values: list[Value]
-
-    def column(self, term: Expression | Term) -> Sequence[Value]:
+    def _column(self, term: Expression | Term, values: Sequence[Value]) -> Sequence[Value]:
         """Return one value per row."""
+        rows = len(self.group_labels)
         match term:
             case GroupKey():
                 return term.labels
             case Aggregate(block):
-                return self.values[block * self.rows : (block + 1) * self.rows]
+                return values[block * rows : (block + 1) * rows]
             case Average(total, count):
-                pairs = zip(self.column(Aggregate(total)), self.column(Aggregate(count)), strict=True)
-                return [above / below if below > 0 else None for above, below in pairs]
-        return [term] * self.rows
+                pairs = zip(*(self._column(Aggregate(at), values) for at in (total, count)), strict=True)
+                return [a / b if a is not None and b is not None and b > 0 else None for a, b in pairs]
+        return [term] * rows
 
-    def decide(self, leaf: Predicate, unknown: bool) -> Mask:
+    def _decide(self, values: Sequence[Value], leaf: Predicate, unknown: bool) -> Mask:
         """Evaluate a HAVING leaf on every row."""
         match leaf:
             case TruthValue():
-                return np.full(self.rows, leaf.decide(unknown))
+                return np.full(len(self.group_labels), leaf.decide(unknown))
             case IsNull(term):
-                return np.array([value is None for value in self.column(term)], dtype=bool)
+                return np.array([value is None for value in self._column(term, values)], dtype=bool)
             case Comparison(symbol, left, right):
                 compare = OPERATORS[symbol]
-                pairs = zip(self.column(left), self.column(right), strict=True)
+                pairs = zip(*(self._column(side, values) for side in (left, right)), strict=True)
                 truths = [unknown if None in pair else compare(*pair) for pair in pairs]
                 return np.array(truths, dtype=bool)
         raise TypeError(f"{leaf!r} is not a predicate over rows")
-
-
-def _sorted(rows: list[int], ranks: Sequence[Value], key: OrderKey) -> list[int]:
-    """Sort rows by rank; ties keep their order, NULLs go first or last as requested."""
-    nulls = [row for row in rows if ranks[row] is None]
-    known = [row for row in rows if ranks[row] is not None]
-    known.sort(key=lambda row: ranks[row], reverse=key.descending)
-    return nulls + known if key.nulls_first else known + nulls

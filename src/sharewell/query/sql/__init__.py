@@ -58,7 +58,8 @@ def compile_sql(
         if most is None:
             statement = compile_anew(text, domain, table)
         else:
-            with limited(MAX_STEPS + 2 * most * len(domain.shape)):
+            # A sum over bins is split into groups three times: by midpoints, lower and upper edges.
+            with limited(MAX_STEPS + 6 * most * len(domain.shape)):
                 statement = compile_anew(text, domain, table, most)
         _CACHE.put((statement.text, domain, table), statement)
     if most is not None and statement.size > most:

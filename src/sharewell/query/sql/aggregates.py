@@ -8,9 +8,11 @@ edges or on the numbers in the SQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from sqlglot import exp
@@ -19,10 +21,9 @@ from sharewell.query.attribute import Attribute, Binned, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
-from sharewell.query.predicate import Not, Predicate, TruthSet, TruthValue, balanced, evaluate
+from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
 from sharewell.query.sql.conditions import Conditions, is_null
 from sharewell.query.sql.constants import constant_text, read_constant, type_name
-from sharewell.query.sql.text import Source
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 
@@ -31,111 +32,108 @@ Branches = list[tuple[Fraction | None, LinearQuery]]
 _Weighted = tuple[LinearQuery, LinearQuery]
 
 
+class AggregateQueries(NamedTuple):
+    """The queries of an aggregate: its count or sum and, for AVG, the count to divide by.
+
+    A sum over bins counts each row as the midpoint of its bin, and `edges` as the lower or upper edge.
+    """
+
+    bought: tuple[LinearQuery, ...]
+    edges: tuple[LinearQuery, ...] = ()
+    bins: Binned | None = None
+
+    def where(self, rows: LinearQuery) -> AggregateQueries:
+        """Restrict all queries to some rows."""
+        bought, edges = (tuple(query.where(rows) for query in part) for part in self[:2])
+        return AggregateQueries(bought, edges, self.bins)
+
+
+@dataclass
 class Aggregates(Conditions):
     """Compiles aggregates over the rows of WHERE, and conditions over the cells of columns."""
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.rows = LinearQuery.all(source.domain)
-        #: The columns summed by the midpoints of their bins, in order of appearance.
-        self.midpoint_columns: dict[str, None] = {}
+    everything: LinearQuery
+    rows: LinearQuery
 
     def select(self, condition: exp.Expr) -> LinearQuery:
         """Return the query that counts the rows on which a condition is true."""
-        return self.cells(self.compile(condition))
-
-    def cells(self, predicate: Predicate) -> LinearQuery:
-        """Return the query that counts the rows on which a predicate is true."""
-        domain = self.source.domain
-        nothing, everything = LinearQuery.zero(domain), LinearQuery.all(domain)
 
         def leaf(node: Predicate, unknown: bool) -> LinearQuery:
             if not isinstance(node, TruthValue):
                 raise TypeError(f"{node!r} is not a predicate over cells")
-            return everything if node.decide(unknown) else nothing
+            return self.everything if node.decide(unknown) else LinearQuery.zero(self.source.domain)
 
-        return evaluate(predicate, False, leaf)
+        return evaluate(self.compile(condition), False, leaf)
 
     def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
         """Return the cells whose labels match."""
         masks = [true, true | unknown] if unknown.any() else [true]
-        masks = [mask[column.groups] for mask in masks] if column.bins else masks
-        sets = [LinearQuery.of_vectors(self.source.domain, {column.level: mask}) for mask in masks]
+        sets = [self._cells(column, mask[column.groups] if column.bins else mask) for mask in masks]
         return TruthSet(sets[0], sets[-1])
 
-    def queries(self, node: exp.Expr) -> tuple[LinearQuery, ...]:
-        """Return the queries of an aggregate: one, or a sum and a count for AVG."""
+    def _cells(self, column: Column, weights: Weights | Mask) -> LinearQuery:
+        return LinearQuery.of_vectors(self.source.domain, {column.level: weights})
+
+    def queries(self, node: exp.Expr) -> AggregateQueries:
+        """Compile an aggregate."""
         rows = self.rows
         if isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.Sum | exp.Avg):
             rows = rows & self.select(node.expression.this)
             node = node.this
-        match node:
-            case exp.Count(this=exp.Star()):
-                return (rows,)
-            case exp.Count():
-                return (self._not_null(node).where(rows),)
-            case exp.Sum() | exp.Avg():
-                return tuple(query.where(rows) for query in self._numbers(node))
-        hint = "Use COUNT, SUM or AVG, each with at most one FILTER."
-        raise self.source.error(node, "Unsupported aggregate.", hint)
-
-    def _argument(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+            return AggregateQueries((rows,))
+        if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
+            hint = "Use COUNT, SUM or AVG, each with at most one FILTER."
+            raise self.source.error(node, "Unsupported aggregate.", hint)
         if node.this is None or isinstance(node.this, exp.Star):
             hint = "Write COUNT(*), or name a column."
             raise self.source.error(node, "The aggregate has no argument.", hint)
-        argument: exp.Expr = node.this.unnest()
-        return argument
+        argument = node.this.unnest()
+        if isinstance(node, exp.Count):
+            return AggregateQueries((self._known(argument).where(rows),))
+        return self._numbers(argument, average=isinstance(node, exp.Avg)).where(rows)
 
-    def _not_null(self, node: exp.Count) -> LinearQuery:
+    def _known(self, argument: exp.Expr) -> LinearQuery:
         """Return the rows on which the argument of COUNT is not NULL."""
-        argument = self._argument(node)
-        match argument:
-            case exp.Column():
-                column = self.source.column(argument)
-                return self.cells(Not(self.on_column(column, *is_null(column))))
-            case exp.Case():
-                return _first_match(self._branches(argument), _is_known)
-        constant = read_constant(argument, self.source)
-        domain = self.source.domain
-        return LinearQuery.zero(domain) if constant is None else LinearQuery.all(domain)
+        if isinstance(argument, exp.Column):
+            column = self.source.column(argument)
+            null, _ = is_null(column)
+            return self._cells(column, ~null[column.groups])
+        if isinstance(argument, exp.Case):
+            return _first_match(self._branches(argument), _is_known)
+        return self.everything * _is_known(read_constant(argument, self.source))
 
-    def _numbers(self, node: exp.Sum | exp.Avg) -> Iterator[LinearQuery]:
-        """Yield the number that each row adds to the sum and, for AVG, the rows that have a number."""
-        argument = self._argument(node)
-        match argument:
-            case exp.Column():
-                yield from self._column_numbers(argument)[: 1 + isinstance(node, exp.Avg)]
-                return
-            case exp.Case():
-                branches = self._branches(argument)
-            case _:
-                branches = [(self._number(argument), LinearQuery.all(self.source.domain))]
+    def _numbers(self, argument: exp.Expr, *, average: bool) -> AggregateQueries:
+        """Return the number that each row adds to a sum and, for AVG, the rows that have a number."""
+        if isinstance(argument, exp.Column):
+            return self._column_numbers(argument, average=average)
+        if isinstance(argument, exp.Case):
+            branches = self._branches(argument)
+        else:
+            branches = [(self._number(argument), self.everything)]
         known = list({number for number, _ in branches if number is not None})
         unit, whole = on_grid(known)
         weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
-        yield _first_match(branches, lambda number: weights.get(number, 0)) * unit
-        if isinstance(node, exp.Avg):
-            yield _first_match(branches, _is_known)
+        total = _first_match(branches, lambda number: weights.get(number, 0)) * unit
+        return AggregateQueries((total, _first_match(branches, _is_known)) if average else (total,))
 
-    def _column_numbers(self, node: exp.Column) -> tuple[LinearQuery, LinearQuery]:
-        column, domain = self.source.column(node), self.source.domain
+    def _column_numbers(self, node: exp.Column, *, average: bool) -> AggregateQueries:
+        column = self.source.column(node)
         attribute = column.attribute
-        found = None if column.bins else _sum_weights(attribute)
-        if found is None:
+        found = () if column.bins else _sum_weights(attribute)
+        if not found:
             hint = "SUM and AVG require a numeric or boolean column."
             raise self.source.error(node, f'Column "{column.name}" is not numeric.', hint)
-        if isinstance(attribute, Binned):
-            self.midpoint_columns[column.name] = None
-        unit, weights = found
-        declared = attribute.mask(slice(0, len(attribute.values)))
-        total = LinearQuery.of_vectors(domain, {column.level: weights}) * unit
-        return total, LinearQuery.of_vectors(domain, {column.level: declared})
+        total, *edges = (self._cells(column, weights) * unit for unit, weights in found)
+        count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))
+        bins = attribute if isinstance(attribute, Binned) else None
+        return AggregateQueries((total, count) if average else (total,), tuple(edges), bins)
 
     def _branches(self, node: exp.Case) -> Branches:
         default = node.args.get("default")
         return [
             *((self._number(each.args["true"]), self.select(each.this)) for each in node.args["ifs"]),
-            (self._number(default) if default else None, LinearQuery.all(self.source.domain)),
+            (self._number(default) if default else None, self.everything),
         ]
 
     def _number(self, node: exp.Expr) -> Fraction | None:
@@ -163,11 +161,13 @@ def _first_match(branches: Branches, weight: Callable[[Fraction | None], int]) -
     return balanced(then, [(rows * weight(number), rows) for number, rows in branches])[0]
 
 
-def _is_known(number: Fraction | None) -> int:
-    return int(number is not None)
+def _is_known(value: object) -> int:
+    return int(value is not None)
 
 
-def on_grid(numbers: Sequence[Fraction]) -> tuple[Fraction, list[int]]:
+def on_grid(
+    numbers: Sequence[Fraction], rounded: Callable[[Fraction], int] = round
+) -> tuple[Fraction, list[int]]:
     """Write numbers as integer multiples, of at most MAX_WEIGHT, of one factor; round if necessary.
 
     >>> on_grid([Fraction(5), Fraction(5, 2)])
@@ -182,19 +182,24 @@ def on_grid(numbers: Sequence[Fraction]) -> tuple[Fraction, list[int]]:
             unit *= 10
         while largest * 10 <= unit * MAX_WEIGHT:
             unit /= 10
-    return unit, [round(number / unit) for number in numbers]
+    return unit, [rounded(number / unit) for number in numbers]
 
 
 @lru_cache(maxsize=256)
-def _sum_weights(attribute: Attribute) -> tuple[Fraction, Weights] | None:
-    """Return what each cell adds to a SUM, as a unit and integers; `other` and NULL add nothing."""
-    numbers = attribute.values if isinstance(attribute, Integer) else attribute.measures
-    if numbers is None:
-        return None
+def _sum_weights(attribute: Attribute) -> tuple[tuple[Fraction, Weights], ...]:
+    """Return what each cell adds to a SUM, as a unit and integers; `other` and NULL add nothing.
+
+    Of bins, also their lower and their upper edges, rounded outwards. Empty if there are no numbers.
+    """
     special = np.zeros(len(attribute.special), dtype=np.int64)
-    if isinstance(numbers, range) and max(abs(numbers[0]), abs(numbers[-1])) <= MAX_WEIGHT:
+    if isinstance(attribute, Integer) and max(abs(attribute.low), abs(attribute.high)) <= MAX_WEIGHT:
         # Consecutive integers fit as they are; as fractions, a million of them would take seconds.
-        divisor = int(np.gcd.reduce(np.array(numbers[:2]))) or 1
-        return Fraction(divisor), np.append(np.arange(numbers[0], numbers[-1] + 1) // divisor, special)
-    unit, whole = on_grid([Fraction(number) for number in numbers])
-    return unit, np.append(np.array(whole, dtype=np.int64), special)
+        numbers = np.array(attribute.values)
+        divisor = int(np.gcd.reduce(numbers[:2])) or 1
+        return ((Fraction(divisor), np.append(numbers // divisor, special)),)
+    if attribute.measures is None:
+        return ()
+    grids = [on_grid(attribute.measures)]
+    if isinstance(attribute, Binned):
+        grids += [on_grid(attribute.edges[:-1], math.floor), on_grid(attribute.edges[1:], math.ceil)]
+    return tuple((unit, np.append(np.array(whole, np.int64), special)) for unit, whole in grids)

@@ -143,8 +143,8 @@ class Conditions(ABC):
         try:
             point = self._point(node, column, constant)
             below = attribute.below(point, inclusive=symbol in ("<=", ">"))
-        except BoundInsideCell as cell:
-            raise self._splits_bin(node, column, symbol, constant, cell) from None
+        except BoundInsideCell as bound:
+            raise self._splits_bin(node, attribute, symbol, constant, bound.cell) from None
         declared = attribute.mask(slice(0, len(attribute.values)))
         return below if symbol in ("<", "<=") else declared & ~below, ~declared
 
@@ -165,7 +165,7 @@ class Conditions(ABC):
                 return None
             if attribute.discrete and edges[cell] == point == edges[cell + 1] - 1:
                 return cell
-            raise self._splits_bin(node, column, symbol, constant, attribute.splits(cell))
+            raise self._splits_bin(node, attribute, symbol, constant, cell)
         if not column.is_text and isinstance(constant, bool):
             return int(constant)
         raise self._type_mismatch(node, column, constant)
@@ -245,15 +245,11 @@ class Conditions(ABC):
         raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
 
     def _splits_bin(
-        self,
-        node: exp.Expr,
-        column: Column,
-        symbol: str,
-        constant: Constant,
-        cell: BoundInsideCell,
+        self, node: exp.Expr, attribute: Ordered, symbol: str, constant: Constant, cell: int
     ) -> CutsThroughBin:
-        name, is_date = column.name, isinstance(column.attribute, Date)
-        lower, upper = (f"DATE '{edge}'" if is_date else edge for edge in (cell.lower, cell.upper))
+        name, literal = attribute.name, "DATE '{}'" if isinstance(attribute, Date) else "{}"
+        start, end = (attribute.edge_text(attribute.edges[at]) for at in (cell, cell + 1))
+        lower, upper = literal.format(start), literal.format(end)
         instead = {
             "=": f"{name} >= {lower} AND {name} < {upper}",
             "<>": f"{name} < {lower} OR {name} >= {upper}",
@@ -261,7 +257,7 @@ class Conditions(ABC):
             ">": f"{name} >= {lower} or {name} >= {upper}",
         }
         condition = f"{name} {symbol} {constant_text(constant)}"
-        message = f"{condition} splits the bin from {cell.lower} to {cell.upper}."
+        message = f"{condition} splits the bin from {start} to {end}."
         hint = f"Write {instead.get(symbol) or instead[symbol[0]]}."
         return self.source.error(node, message, hint, CutsThroughBin)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.errors import QueryTooComplex
 from sharewell.query.attribute import decimal_text
 from sharewell.query.sql.text import Source, shortened
 
@@ -26,6 +26,13 @@ DATE_HINT = "Write a date as DATE '2024-12-31'."
 _NUMBER = re.compile(r"(?=\.?\d)\d{0,100}(\.\d{0,100})?([eE][+-]?\d{1,2})?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
+_TYPE_NAMES: dict[type, str] = {
+    type(None): "NULL",
+    bool: "a boolean",
+    str: "text",
+    dt.date: "a date",
+    Fraction: "a number",
+}
 _ARITHMETIC: dict[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] = {
     exp.Add: operator.add,
     exp.Sub: operator.sub,
@@ -60,7 +67,19 @@ def read_constant(node: exp.Expr, source: Source) -> Constant:
             if isinstance(node, exp.Div) and right == 0:
                 raise source.error(node, "Division by zero.", "Use another divisor.")
             return _bounded(node, source, _ARITHMETIC[type(node)](left, right))
-    raise _not_constant(node, source)
+        case exp.Column():
+            message = "Arithmetic on columns is not supported."
+            hint = "Rewrite the condition: age > 20 instead of age - 10 > 10."
+        case exp.Count() | exp.Sum() | exp.Avg() | exp.Filter():
+            message = "An aggregate is not allowed here."
+            hint = "Use it in the SELECT list, HAVING or ORDER BY, without arithmetic."
+        case exp.Case():
+            message = "CASE is only supported inside COUNT, SUM and AVG."
+            hint = "Write the condition with AND and OR."
+        case _:
+            message = "Expected a constant."
+            hint = "Write a number, 'text', DATE '2024-12-31', TRUE, FALSE or NULL."
+    raise source.error(node, message, hint)
 
 
 def parse_date(text: str) -> dt.date | None:
@@ -94,16 +113,7 @@ def constant_text(constant: Constant) -> str:
 
 def type_name(constant: Constant) -> str:
     """Return the type of a constant, in words."""
-    match constant:
-        case None:
-            return "NULL"
-        case bool():
-            return "a boolean"
-        case str():
-            return "text"
-        case dt.date():
-            return "a date"
-    return "a number"
+    return _TYPE_NAMES[type(constant)]
 
 
 def _bounded(node: exp.Expr, source: Source, number: Fraction) -> Fraction:
@@ -127,22 +137,6 @@ def _operand(node: exp.Expr, source: Source) -> Fraction:
         return constant
     message = f"Arithmetic requires numbers, but {constant_text(constant)} is {type_name(constant)}."
     raise source.error(node, message, "Write the value itself.")
-
-
-def _not_constant(node: exp.Expr, source: Source) -> SqlError:
-    if isinstance(node, exp.Column):
-        message = "Arithmetic on columns is not supported."
-        hint = "Rewrite the condition: age > 20 instead of age - 10 > 10."
-    elif isinstance(node, exp.Count | exp.Sum | exp.Avg | exp.Filter):
-        message = "An aggregate is not allowed here."
-        hint = "Use it in the SELECT list, HAVING or ORDER BY, without arithmetic."
-    elif isinstance(node, exp.Case):
-        message = "CASE is only supported inside COUNT, SUM and AVG."
-        hint = "Write the condition with AND and OR."
-    else:
-        message = "Expected a constant."
-        hint = "Write a number, 'text', DATE '2024-12-31', TRUE, FALSE or NULL."
-    return source.error(node, message, hint)
 
 
 def like_matcher(

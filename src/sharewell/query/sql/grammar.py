@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlglot import ParseError, Token, TokenType, exp
 from sqlglot.dialects import DuckDB
@@ -26,21 +26,20 @@ MAX_NESTING = 100
 #: three nested calls: here, and for HAVING again once the answers are paid for.
 MAX_DEPTH = 2 * MAX_NESTING + 20
 
-_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS}
+
+def _types(names: str) -> tuple[TokenType, ...]:
+    return tuple(TokenType[name] for name in names.split())
+
+
+_PREFIXES = {*_types("NOT DASH PLUS")}
 
 #: Tokens that may be names, and all allowed tokens.
-NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.DATE, TokenType.FIRST}
+NAMES = {*_types("VAR IDENTIFIER DATE FIRST")}
 WORDS = NAMES | {
-    *(TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE),
-    *(TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.DCOLON),
-    *(TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING),
-    *(TokenType.ORDER_BY, TokenType.ASC, TokenType.DESC, TokenType.LIMIT),
-    *(TokenType.ALIAS, TokenType.FILTER),
-    *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.IS, TokenType.ISNULL, TokenType.NOTNULL),
-    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
-    *(TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.ESCAPE),
-    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH),
-    *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.END),
+    *_types("NUMBER STRING NULL TRUE FALSE COMMA DOT L_PAREN R_PAREN DCOLON"),
+    *_types("SELECT FROM WHERE GROUP_BY HAVING ORDER_BY ASC DESC LIMIT ALIAS FILTER"),
+    *_types("AND OR NOT IS ISNULL NOTNULL EQ NEQ LT LTE GT GTE BETWEEN IN LIKE ESCAPE"),
+    *_types("PLUS DASH STAR SLASH CASE WHEN THEN ELSE END"),
 }
 FUNCTIONS = {"COUNT", "SUM", "AVG", "CAST"}
 
@@ -50,127 +49,96 @@ Refusal = tuple[str, str]
 JOIN = ("Joins are not supported.", "Query one table.")
 SUBQUERY = ("Subqueries are not supported.", "Move their conditions into WHERE.")
 _CAST = ("Only casts to DATE are supported.", "Write the value itself, or a date as DATE '2024-12-31'.")
-_SET_OPERATION = (
-    "UNION, EXCEPT and INTERSECT are not supported.",
-    "Run each SELECT as a separate query.",
-)
-_WINDOW = ("Window functions are not supported.", "Use GROUP BY, and compute on the result.")
-_SAMPLE = ("Sampling is not supported.", "Remove the sampling clause.")
-_OFFSET = ("OFFSET and FETCH are not supported.", "Use ORDER BY and LIMIT.")
-_PARAMETER = ("Parameters are not supported.", "Write the value in the SQL text.")
-_TEXT_OPERATOR = ('Unsupported operator "{}".', "Use =, <>, IN or LIKE.")
-_ARITHMETIC = ('Unsupported operator "{}".', "Use +, -, * or / on constants.")
-_TIME = ("The current time and intervals are not supported.", "Write a date as DATE '2024-12-31'.")
-_GROUPING = (
-    "ROLLUP, CUBE and GROUPING SETS are not supported.",
-    "List the columns: GROUP BY age_group, sex.",
-)
 
 #: Refusals of SQL keywords outside the vocabulary; `{}` stands for the token.
-_REFUSALS: dict[TokenType, Refusal] = {
-    token: refusal
-    for refusal, tokens in (
-        (_CAST, DuckDB.parser_class.TYPE_TOKENS - WORDS),
-        (JOIN, {TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.INNER, TokenType.OUTER}),
-        (JOIN, {TokenType.FULL, TokenType.CROSS, TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI}),
-        (JOIN, {TokenType.ASOF, TokenType.POSITIONAL, TokenType.LATERAL, TokenType.ON}),
-        (_SET_OPERATION, {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}),
-        (_WINDOW, {TokenType.OVER, TokenType.WINDOW, TokenType.QUALIFY, TokenType.PARTITION_BY}),
-        (_SAMPLE, {TokenType.TABLE_SAMPLE, TokenType.USING}),
-        (_OFFSET, {TokenType.OFFSET, TokenType.FETCH}),
-        (_PARAMETER, {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.COLON, TokenType.DOLLAR}),
-        (_TEXT_OPERATOR, {TokenType.ILIKE, TokenType.GLOB, TokenType.SIMILAR_TO, TokenType.RLIKE}),
-        (_TEXT_OPERATOR, {TokenType.COLLATE, TokenType.DPIPE, TokenType.TILDE}),
-        (_ARITHMETIC, {TokenType.MOD, TokenType.DIV, TokenType.CARET, TokenType.DSTAR}),
-        (_ARITHMETIC, {TokenType.AMP, TokenType.PIPE, TokenType.HASH}),
-        (_TIME, {TokenType.INTERVAL, TokenType.CURRENT_DATE, TokenType.CURRENT_TIME}),
-        (_TIME, {TokenType.CURRENT_TIMESTAMP, TokenType.TIMESTAMP, TokenType.TIMESTAMPNTZ}),
-        (_TIME, {TokenType.TIME}),
-        (_GROUPING, {TokenType.ROLLUP, TokenType.CUBE, TokenType.GROUPING_SETS}),
+_REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOKENS - WORDS, _CAST) | {
+    token: (message, hint)
+    for tokens, message, hint in (
+        ("JOIN LEFT RIGHT INNER OUTER FULL CROSS NATURAL SEMI ANTI ASOF POSITIONAL LATERAL ON", *JOIN),
         (
-            ("DISTINCT is not supported.", "Remove DISTINCT, or GROUP BY the column."),
-            {TokenType.DISTINCT},
+            "UNION EXCEPT INTERSECT",
+            "UNION, EXCEPT and INTERSECT are not supported.",
+            "Run each SELECT as a separate query.",
         ),
-        (("WITH is not supported.", "Move its conditions into WHERE."), {TokenType.WITH}),
-        (SUBQUERY, {TokenType.EXISTS}),
+        (
+            "OVER WINDOW QUALIFY PARTITION_BY",
+            "Window functions are not supported.",
+            "Use GROUP BY, and compute on the result.",
+        ),
+        ("TABLE_SAMPLE USING", "Sampling is not supported.", "Remove the sampling clause."),
+        ("OFFSET FETCH", "OFFSET and FETCH are not supported.", "Use ORDER BY and LIMIT."),
+        (
+            "PLACEHOLDER PARAMETER COLON DOLLAR",
+            "Parameters are not supported.",
+            "Write the value in the SQL text.",
+        ),
+        (
+            "ILIKE GLOB SIMILAR_TO RLIKE COLLATE DPIPE TILDE",
+            'Unsupported operator "{}".',
+            "Use =, <>, IN or LIKE.",
+        ),
+        (
+            "MOD DIV CARET DSTAR AMP PIPE HASH",
+            'Unsupported operator "{}".',
+            "Use +, -, * or / on constants.",
+        ),
+        (
+            "INTERVAL CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP TIMESTAMP TIMESTAMPNTZ TIME",
+            "The current time and intervals are not supported.",
+            "Write a date as DATE '2024-12-31'.",
+        ),
+        (
+            "ROLLUP CUBE GROUPING_SETS",
+            "ROLLUP, CUBE and GROUPING SETS are not supported.",
+            "List the columns: GROUP BY age_group, sex.",
+        ),
+        ("DISTINCT", "DISTINCT is not supported.", "Remove DISTINCT, or GROUP BY the column."),
+        ("WITH", "WITH is not supported.", "Move its conditions into WHERE."),
+        ("EXISTS", *SUBQUERY),
     )
-    for token in tokens
+    for token in _types(tokens)
 }
 
-
-class _NodeRule(NamedTuple):
-    """The arguments that a kind of node may have, and the tokens it is written with."""
-
-    arguments: frozenset[str]
-    tokens: tuple[TokenType, ...] = ()
-
-
-def _rule(arguments: str, *tokens: TokenType) -> _NodeRule:
-    return _NodeRule(frozenset(arguments.split()), tokens)
-
-
-_RULES: dict[type[exp.Expr], _NodeRule] = {
-    exp.Select: _rule("expressions from_ where group having order limit", TokenType.SELECT),
-    exp.From: _rule("this", TokenType.FROM),
-    exp.Table: _rule("this alias"),
-    exp.TableAlias: _rule("this"),
-    exp.Column: _rule("this table"),
-    exp.Identifier: _rule("this quoted"),
-    exp.Alias: _rule("this alias"),
-    exp.Count: _rule("this big_int"),
-    exp.Sum: _rule("this"),
-    exp.Avg: _rule("this"),
-    exp.Star: _rule("", TokenType.STAR),
-    exp.Filter: _rule("this expression", TokenType.FILTER),
-    exp.Where: _rule("this", TokenType.WHERE),
-    exp.Case: _rule("ifs default", TokenType.CASE, TokenType.END),
-    exp.If: _rule("this true", TokenType.WHEN, TokenType.THEN),
-    exp.Group: _rule("expressions", TokenType.GROUP_BY),
-    exp.Having: _rule("this", TokenType.HAVING),
-    exp.Order: _rule("expressions", TokenType.ORDER_BY),
-    exp.Ordered: _rule("this desc nulls_first"),
-    exp.Limit: _rule("expression", TokenType.LIMIT),
-    exp.Paren: _rule("this"),
-    exp.And: _rule("this expression", TokenType.AND),
-    exp.Or: _rule("this expression", TokenType.OR),
-    exp.Not: _rule("this", TokenType.NOT),
-    exp.Is: _rule("this expression", TokenType.IS),
-    exp.In: _rule("this expressions", TokenType.IN),
-    exp.Between: _rule("this low high", TokenType.BETWEEN, TokenType.AND),
-    exp.Like: _rule("this expression negate", TokenType.LIKE),
-    exp.Escape: _rule("this expression", TokenType.ESCAPE),
-    exp.EQ: _rule("this expression", TokenType.EQ),
-    exp.NEQ: _rule("this expression", TokenType.NEQ),
-    exp.LT: _rule("this expression", TokenType.LT),
-    exp.LTE: _rule("this expression", TokenType.LTE),
-    exp.GT: _rule("this expression", TokenType.GT),
-    exp.GTE: _rule("this expression", TokenType.GTE),
-    exp.Neg: _rule("this", TokenType.DASH),
-    exp.Add: _rule("this expression", TokenType.PLUS),
-    exp.Sub: _rule("this expression", TokenType.DASH),
-    exp.Mul: _rule("this expression", TokenType.STAR),
-    exp.Div: _rule("this expression", TokenType.SLASH),
-    exp.Cast: _rule("this to"),
-    exp.DataType: _rule("this"),
-    exp.Literal: _rule("this is_string"),
-    exp.Boolean: _rule("this"),
-    exp.Null: _rule("", TokenType.NULL),
+#: The arguments that each kind of node may have, and the tokens that it is written with.
+_RULES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
+    node: (frozenset(arguments.split()), _types(tokens))
+    for arguments, rules in (
+        ("expressions from_ where group having order limit", {exp.Select: "SELECT"}),
+        ("expressions", {exp.Group: "GROUP_BY", exp.Order: "ORDER_BY"}),
+        ("this expressions", {exp.In: "IN"}),
+        ("this", {exp.From: "FROM", exp.Where: "WHERE", exp.Having: "HAVING", exp.Paren: ""}),
+        ("this", {exp.Sum: "", exp.Avg: "", exp.Not: "NOT", exp.Neg: "DASH"}),
+        ("this", {exp.TableAlias: "", exp.DataType: "", exp.Boolean: ""}),
+        ("this expression", {exp.And: "AND", exp.Or: "OR", exp.Is: "IS", exp.Escape: "ESCAPE"}),
+        ("this expression", {exp.EQ: "EQ", exp.NEQ: "NEQ", exp.LT: "LT", exp.LTE: "LTE"}),
+        ("this expression", {exp.GT: "GT", exp.GTE: "GTE", exp.Filter: "FILTER"}),
+        ("this expression", {exp.Add: "PLUS", exp.Sub: "DASH", exp.Mul: "STAR", exp.Div: "SLASH"}),
+        ("this expression negate", {exp.Like: "LIKE"}),
+        ("this low high", {exp.Between: "BETWEEN AND"}),
+        ("this alias", {exp.Table: "", exp.Alias: ""}),
+        ("this table", {exp.Column: ""}),
+        ("this quoted", {exp.Identifier: ""}),
+        ("this big_int", {exp.Count: ""}),
+        ("this desc nulls_first", {exp.Ordered: ""}),
+        ("this to", {exp.Cast: ""}),
+        ("this is_string", {exp.Literal: ""}),
+        ("this true", {exp.If: "WHEN THEN"}),
+        ("ifs default", {exp.Case: "CASE END"}),
+        ("expression", {exp.Limit: "LIMIT"}),
+        ("", {exp.Star: "STAR", exp.Null: "NULL"}),
+    )
+    for node, tokens in rules.items()
 }
 
 #: Tokens that abbreviate several.
 _EXPANSIONS = {
-    TokenType.ISNULL: (TokenType.IS, TokenType.NULL),
-    TokenType.NOTNULL: (TokenType.NOT, TokenType.IS, TokenType.NULL),
+    TokenType.ISNULL: _types("IS NULL"),
+    TokenType.NOTNULL: _types("NOT IS NULL"),
 }
 #: Tokens that are not counted: names are checked one by one, and the others are optional.
-_UNCOUNTED = NAMES | {
-    *(TokenType.ALIAS, TokenType.DOT, TokenType.DCOLON, TokenType.L_PAREN, TokenType.R_PAREN),
-}
+_UNCOUNTED = NAMES | {*_types("ALIAS DOT DCOLON L_PAREN R_PAREN")}
 #: Tokens that cannot start an item of a list.
-_NO_ITEM = {
-    *(TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN, TokenType.HAVING, TokenType.ORDER_BY),
-    TokenType.LIMIT,
-}
+_NO_ITEM = {*_types("COMMA FROM R_PAREN HAVING ORDER_BY LIMIT")}
 #: Words that the parser may take for names: the first are never names, the second need not be.
 _NEVER_NAMES = {"GROUP", "ORDER", "BY"}
 _OPTIONAL_NAMES = {*FUNCTIONS, "DATE", "NULLS", "FIRST", "LAST"}
@@ -280,7 +248,7 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select:
         if rule is None:
             raise _unsupported(source, node)
         for key, value in node.args.items():
-            if value and key not in rule.arguments:
+            if value and key not in rule[0]:
                 part = value[0] if isinstance(value, list) else value
                 raise _unsupported(source, part if isinstance(part, exp.Expr) else node)
         expected.update(_tokens(node))
@@ -294,7 +262,7 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select:
 
 def _tokens(node: exp.Expr) -> Iterable[TokenType]:
     """Return the tokens that a node itself is written with, without those of its parts."""
-    own = _RULES[type(node)].tokens
+    own = _RULES[type(node)][1]
     match node:
         case exp.Literal():
             return (TokenType.STRING if node.is_string else TokenType.NUMBER,)

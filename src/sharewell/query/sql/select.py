@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +14,7 @@ from typing import Any
 from sqlglot import exp
 
 from sharewell.errors import Location, QueryTooComplex
-from sharewell.query.attribute import Mask
+from sharewell.query.attribute import Binned, Category, Mask
 from sharewell.query.block import ParallelBlock
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
@@ -20,13 +22,14 @@ from sharewell.query.predicate import Predicate, TruthSet
 from sharewell.query.sql.aggregates import AGGREGATES, Aggregates
 from sharewell.query.sql.conditions import Conditions, Operand
 from sharewell.query.sql.constants import read_constant
-from sharewell.query.sql.groups import Grouping
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.statement import (
     ALWAYS,
     Aggregate,
     Average,
+    EdgeSums,
     Expression,
+    GroupKey,
     OrderKey,
     Projection,
     Statement,
@@ -39,149 +42,43 @@ MAX_HAVING_STEPS = 2**22
 
 #: An item of the SELECT list, resolved.
 Item = Column | Aggregate | Average
+#: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
+NameKey = tuple[bool, str] | None
 
 
 def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
-    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source))
+    everything = LinearQuery.all(source.domain)
+    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
     for name, rule in RULES:
         clause = select.args.get(name)
         if clause is not None:
             rule(draft, clause)
-    return draft.statement()
-
-
-@dataclass
-class Draft:
-    """A SELECT on its way to a statement; each rule fills in what its clause says.
-
-    `totals` holds the ungrouped queries and the index of their block. Equal totals split into equal
-    groups, so aggregates with the same meaning share a block.
-    """
-
-    select: exp.Select
-    source: Source
-    most: int
-    aggregates: Aggregates
-    grouping: Grouping = field(default_factory=lambda: Grouping(()))
-    items: list[Item] = field(default_factory=list)
-    totals: dict[LinearQuery, int] = field(default_factory=dict)
-    having: Predicate = ALWAYS
-    order: tuple[OrderKey, ...] = ()
-    limit: int | None = None
-    #: What names in HAVING and ORDER BY mean: a text may use thousands.
-    _resolved: dict[tuple[str, str, bool], Item] = field(default_factory=dict)
-
-    def statement(self) -> Statement:
-        """Return the statement."""
-        if self.select.args.get("from_") is None:
-            hint = f"Add FROM {self.source.table}."
-            raise self.source.error(self.select, "Missing FROM clause.", hint)
-        if not self.totals:
-            message = "The query has no COUNT, SUM or AVG."
-            raise self.source.error(self.select, message, "Add COUNT(*) to the SELECT list.")
-        domain = self.source.domain
-        return Statement(
-            text=normalize_sql(self.source.text),
-            table=self.source.table,
-            domain=domain,
-            blocks=tuple(ParallelBlock(domain, self.grouping.split(total)) for total in self.totals),
-            outputs=tuple(map(self.output, self.select.expressions, self.items)),
-            group_labels=self.grouping.labels,
-            having=self.having,
-            order=self.order,
-            limit=self.limit,
-            midpoint_columns=tuple(self.aggregates.midpoint_columns),
-        )
-
-    def item(self, node: exp.Expr) -> Item:
-        """Compile an item of the SELECT list: an aggregate or a grouped column."""
-        node = node.unalias().unnest()
-        if isinstance(node, AGGREGATES):
-            return self.aggregate(node)
-        if node.is_star:
-            message = "SELECT * is not supported: single rows are never returned."
-            raise self.source.error(node, message, "Write SELECT COUNT(*).")
-        if isinstance(node, exp.Column):
-            return self.grouped(node)
-        message = "Only aggregates and grouped columns are allowed in the SELECT list."
-        raise self.source.error(node, message, "Use COUNT, SUM or AVG without arithmetic.")
-
-    def aggregate(self, node: exp.Expr) -> Aggregate | Average:
-        """Compile an aggregate, and add its queries to those of the statement."""
-        blocks = []
-        for total in self.aggregates.queries(node):
-            blocks.append(self.totals.setdefault(total, len(self.totals)))
-            self.check_size(node)
-        return Average(*blocks) if len(blocks) == 2 else Aggregate(*blocks)
-
-    def grouped(self, node: exp.Column) -> Column:
-        """Return a column, which must be grouped."""
-        column = self.source.column(node)
-        if column in self.grouping.columns:
-            return column
-        message = f'Column "{column.name}" must appear in GROUP BY or inside an aggregate.'
-        raise self.source.error(node, message, f"Add {column.name} to GROUP BY, or remove it here.")
-
-    def resolve(self, node: exp.Column) -> Item:
-        """Resolve a name in HAVING or ORDER BY: an alias of the SELECT list, or a grouped column."""
-        name = node.this
-        key = (node.text("table"), node.name, isinstance(name, exp.Identifier) and name.quoted)
-        if key not in self._resolved:
-            found = dict.fromkeys(self.items[at] for at in self.aliased(node))
-            column = self.source.find(name) if isinstance(name, exp.Identifier) else None
-            if column is not None and column in self.grouping.columns:
-                found[column] = None
-            if len(found) > 1:
-                message = f'Ambiguous name "{shortened(node.name)}".'
-                raise self.source.error(node, message, "Rename one of the columns with AS.")
-            self._resolved[key] = next(iter(found)) if found else self.grouped(node)
-        return self._resolved[key]
-
-    def aliased(self, node: exp.Column) -> list[int]:
-        """Return the items of the SELECT list that a name is the alias of, by their positions."""
-        if node.args.get("table") or not isinstance(node.this, exp.Identifier):
-            return []
-        found = self._aliases.get(node.name.casefold(), [])
-        return [at for alias, at in found if alias == node.name or not node.this.quoted]
-
-    @cached_property
-    def _aliases(self) -> dict[str, list[tuple[str, int]]]:
-        """The aliases of the SELECT list and their positions, by case-folded alias."""
-        found: dict[str, list[tuple[str, int]]] = {}
-        for at, node in enumerate(self.select.expressions):
-            found.setdefault(node.alias.casefold(), []).append((node.alias, at))
-        return found
-
-    def ordinal(self, node: exp.Literal) -> exp.Expr:
-        """Return the item of the SELECT list at a position; 1.0 and 01 are not positions."""
-        items = self.select.expressions
-        if re.fullmatch("[1-9][0-9]{0,8}", node.name) and int(node.name) <= len(items):
-            found: exp.Expr = items[int(node.name) - 1]
-            return found
-        message = f"Position {shortened(node.name)} is not in the SELECT list."
-        hint = f"Use a position from 1 to {len(items)}." if len(items) > 1 else "The only position is 1."
-        raise self.source.error(node, message, hint)
-
-    def expression(self, item: Item) -> Expression:
-        """Return an item as a column of the result."""
-        return self.grouping.group_key(item) if isinstance(item, Column) else item
-
-    def output(self, node: exp.Expr, item: Item) -> Projection:
-        """Return an item with its name: its alias, its own, or the aggregate's text."""
-        name = node.alias or (
-            item.name if isinstance(item, Column) else self.source.quote(node.unnest())
-        )
-        return Projection(name, self.expression(item))
-
-    def check_size(self, node: exp.Expr) -> None:
-        """Refuse more queries than are allowed, blaming a node."""
-        totals = max(1, len(self.totals))
-        most, queries = MAX_QUERIES, self.grouping.size * totals
-        if queries <= most:
-            most, queries = self.most, len(self.grouping.keys) * totals
-        if queries > most:
-            raise too_large(queries, most, self.source.locate(node))
+    if select.args.get("from_") is None:
+        raise source.error(select, "Missing FROM clause.", f"Add FROM {source.table}.")
+    if not draft.totals:
+        message = "The query has no COUNT, SUM or AVG."
+        raise source.error(select, message, "Add COUNT(*) to the SELECT list.")
+    names = [
+        node.alias or (item.name if isinstance(item, Column) else source.quote(node.unnest()))
+        for node, item in zip(select.expressions, draft.items, strict=True)
+    ]
+    groups = draft.groups
+    return Statement(
+        text=normalize_sql(source.text),
+        table=source.table,
+        domain=source.domain,
+        blocks=tuple(map(groups.split, draft.totals)),
+        outputs=tuple(map(Projection, names, map(draft.expression, draft.items))),
+        group_labels=tuple(zip(*(key.labels for key in groups.shown.values()), strict=True)) or ((),),
+        having=draft.having,
+        order=draft.order,
+        limit=draft.limit,
+        edge_sums=tuple(
+            EdgeSums(block, bins.name, bins.edges[0], bins.edges[-1], *map(groups.split, edges))
+            for block, bins, edges in draft.edges
+        ),
+    )
 
 
 def from_table(draft: Draft, clause: exp.From) -> None:
@@ -206,10 +103,13 @@ def where(draft: Draft, clause: exp.Where) -> None:
 
 def group_by(draft: Draft, clause: exp.Group) -> None:
     """GROUP BY lists columns, by their names, aliases or positions."""
-    columns: dict[Column, None] = {}
     if not clause.expressions:
         hint = "Name a column, or remove GROUP BY."
         raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+    items = [(each, each.unalias().unnest()) for each in reversed(draft.select.expressions)]
+    named = [(each, item) for each, item in items if isinstance(item, exp.Column)]
+    aliases = {key: item for each, item in named for key in _alias_keys(each)}
+    columns: dict[Column, None] = {}
     for node in clause.expressions:
         node = node.unnest()
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -218,23 +118,25 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
             message = "GROUP BY requires columns or declared bins."
             raise draft.source.error(node, message, "Use their names or their positions.")
         if isinstance(node.this, exp.Identifier) and not draft.source.find(node.this):
-            items = (draft.select.expressions[at].unalias().unnest() for at in draft.aliased(node))
-            node = next((item for item in items if isinstance(item, exp.Column)), node)
+            node = aliases.get(_name_key(node), node)
         columns[draft.source.column(node)] = None
-    draft.grouping = Grouping(tuple(columns))
+    draft.groups = Groups(columns)
     draft.check_size(clause)
 
 
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
     """The SELECT list has aggregates and grouped columns."""
     draft.items = [draft.item(node) for node in items]
+    for node, item in zip(items, draft.items, strict=True):
+        for key in _alias_keys(node):
+            draft.aliases.setdefault(key, {})[item] = None
 
 
 def having(draft: Draft, clause: exp.Having) -> None:
     """HAVING selects rows of the result by their aggregates and labels."""
     # It is evaluated after the answers are paid for: it must not take long then.
-    if draft.grouping.size * sum(1 for _ in clause.walk()) > MAX_HAVING_STEPS:
-        message = f"HAVING is too long for a result of {draft.grouping.size:,} rows."
+    if draft.groups.size * sum(1 for _ in clause.walk()) > MAX_HAVING_STEPS:
+        message = f"HAVING is too long for a result of {draft.groups.size:,} rows."
         hint = "Remove it, and filter the result instead."
         raise draft.source.error(clause, message, hint, QueryTooComplex)
     draft.having = RowConditions(draft.source, draft).compile(clause.this)
@@ -280,6 +182,152 @@ RULES: tuple[tuple[str, Callable[[Draft, Any], None]], ...] = (
 )
 
 
+class Groups:
+    """The groups of GROUP BY: combinations of the columns' labels in C order; one without columns.
+
+    Combinations that no cell of the domain has, such as an age outside its age group, are left out.
+    Groups that merely have no rows stay: which groups are empty is private.
+    """
+
+    def __init__(self, columns: Iterable[Column] = ()) -> None:
+        self.columns = tuple(columns)
+        #: The number of combinations, including impossible ones.
+        self.size = math.prod(len(column.labels) for column in self.columns)
+
+    @cached_property
+    def keys(self) -> list[tuple[int, ...]]:
+        """The groups, each as an index into the labels of every column."""
+        keys = list(itertools.product(*(range(len(column.labels)) for column in self.columns)))
+        for level in {column.level for column in self.columns}:
+            at = [i for i, column in enumerate(self.columns) if column.level == level]
+            if len(at) > 1:  # Only columns of the same attribute can exclude each other.
+                cells = set(zip(*(self.columns[i].groups.tolist() for i in at), strict=True))
+                keys = [key for key in keys if tuple(key[i] for i in at) in cells]
+        return keys
+
+    @cached_property
+    def shown(self) -> dict[Column, GroupKey]:
+        """The grouped columns as columns of the result."""
+        found = {}
+        for column, positions in zip(self.columns, zip(*self.keys, strict=True), strict=True):
+            labels = column.labels
+            order = [i for i, label in enumerate(labels) if label is not None]
+            if isinstance(column.attribute, Category):
+                order.sort(key=list(map(str, labels)).__getitem__)
+            ranks = {i: rank for rank, i in enumerate(order)}
+            found[column] = GroupKey(
+                tuple(map(labels.__getitem__, positions)), tuple(map(ranks.get, positions))
+            )
+        return found
+
+    def split(self, total: LinearQuery) -> ParallelBlock:
+        """Split a query into one for each group; the groups that none of its cells is in share a zero.
+
+        The last attribute is split first, so that the lower levels of the diagram are built once and
+        shared by all groups of the attributes above.
+        """
+        order = sorted(range(len(self.columns)), key=lambda i: -self.columns[i].level)
+        parts: dict[tuple[int, ...], LinearQuery] = {(): total}
+        for column in (self.columns[i] for i in order):
+            parts = {
+                (*key, group): each
+                for key, part in parts.items()
+                for group, each in part.parts(column.level, column.groups).items()
+            }
+        zero = LinearQuery.zero(total.domain)
+        queries = [parts.get(tuple([key[i] for i in order]), zero) for key in self.keys]
+        return ParallelBlock(total.domain, queries)
+
+
+@dataclass
+class Draft:
+    """A SELECT on its way to a statement; each rule fills in what its clause says.
+
+    `totals` holds the ungrouped queries and the index of their block. Equal totals split into equal
+    groups, so aggregates with the same meaning share a block. `edges` holds the sums of lower and of
+    upper edges, which are never bought, in the same way.
+    """
+
+    select: exp.Select
+    source: Source
+    most: int
+    aggregates: Aggregates
+    groups: Groups = field(default_factory=Groups)
+    items: list[Item] = field(default_factory=list)
+    totals: dict[LinearQuery, int] = field(default_factory=dict)
+    edges: dict[tuple[int, Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
+    having: Predicate = ALWAYS
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    #: The distinct items of each alias.
+    aliases: dict[NameKey, dict[Item, None]] = field(default_factory=dict)
+
+    def item(self, node: exp.Expr) -> Item:
+        """Compile an item of the SELECT list: an aggregate or a grouped column."""
+        node = node.unalias().unnest()
+        if isinstance(node, AGGREGATES):
+            return self.aggregate(node)
+        if node.is_star:
+            message = "SELECT * is not supported: single rows are never returned."
+            raise self.source.error(node, message, "Write SELECT COUNT(*).")
+        if isinstance(node, exp.Column):
+            return self.grouped(node)
+        message = "Only aggregates and grouped columns are allowed in the SELECT list."
+        raise self.source.error(node, message, "Use COUNT, SUM or AVG without arithmetic.")
+
+    def aggregate(self, node: exp.Expr) -> Aggregate | Average:
+        """Compile an aggregate, and add its queries to those of the statement."""
+        bought, edges, bins = self.aggregates.queries(node)
+        blocks = []
+        for total in bought:
+            blocks.append(self.totals.setdefault(total, len(self.totals)))
+            self.check_size(node)
+        at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
+        return Aggregate(blocks[0], at) if len(blocks) == 1 else Average(blocks[0], blocks[1], at)
+
+    def grouped(self, node: exp.Column) -> Column:
+        """Return a column, which must be grouped."""
+        column = self.source.column(node)
+        if column in self.groups.columns:
+            return column
+        message = f'Column "{column.name}" must appear in GROUP BY or inside an aggregate.'
+        raise self.source.error(node, message, f"Add {column.name} to GROUP BY, or remove it here.")
+
+    def expression(self, item: Item) -> Expression:
+        """Return an item as a column of the result."""
+        return self.groups.shown[item] if isinstance(item, Column) else item
+
+    def resolve(self, node: exp.Column) -> Item:
+        """Resolve a name in HAVING or ORDER BY: an alias of the SELECT list, or a grouped column."""
+        found = dict(self.aliases.get(_name_key(node), {}))
+        column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
+        if column is not None and column in self.groups.columns:
+            found[column] = None
+        if len(found) > 1:
+            message = f'Ambiguous name "{shortened(node.name)}".'
+            raise self.source.error(node, message, "Rename one of the columns with AS.")
+        return next(iter(found)) if found else self.grouped(node)
+
+    def ordinal(self, node: exp.Literal) -> exp.Expr:
+        """Return the item of the SELECT list at a position; 1.0 and 01 are not positions."""
+        items = self.select.expressions
+        if re.fullmatch("[1-9][0-9]{0,8}", node.name) and int(node.name) <= len(items):
+            found: exp.Expr = items[int(node.name) - 1]
+            return found
+        message = f"Position {shortened(node.name)} is not in the SELECT list."
+        hint = f"Use a position from 1 to {len(items)}." if len(items) > 1 else "The only position is 1."
+        raise self.source.error(node, message, hint)
+
+    def check_size(self, node: exp.Expr) -> None:
+        """Refuse more queries than are allowed, blaming a node."""
+        totals = max(1, len(self.totals))
+        most, queries = MAX_QUERIES, self.groups.size * totals
+        if queries <= most:
+            most, queries = self.most, len(self.groups.keys) * totals
+        if queries > most:
+            raise too_large(queries, most, self.source.locate(node))
+
+
 @dataclass
 class RowConditions(Conditions):
     """Compiles HAVING, which is over the rows of the result: their aggregates and their labels."""
@@ -297,8 +345,21 @@ class RowConditions(Conditions):
 
     def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
         """Return the groups whose labels match: labels are public."""
-        labelled = self.draft.grouping.labelled
-        return TruthSet(labelled(column, true), labelled(column, true | unknown))
+        groups = self.draft.groups
+        at = groups.columns.index(column)
+        labels = [key[at] for key in groups.keys]
+        return TruthSet(true[labels], (true | unknown)[labels])
+
+
+def _name_key(node: exp.Column) -> NameKey:
+    if node.args.get("table") or not isinstance(node.this, exp.Identifier):
+        return None
+    return (True, node.name) if node.this.quoted else (False, node.name.casefold())
+
+
+def _alias_keys(item: exp.Expr) -> tuple[NameKey, ...]:
+    """Return what names an item's alias: exactly, in quotes, or ignoring case."""
+    return ((True, item.alias), (False, item.alias.casefold())) if item.alias else ()
 
 
 def too_large(size: int, limit: int, where: Location | None = None) -> QueryTooComplex:

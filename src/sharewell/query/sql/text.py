@@ -101,13 +101,9 @@ class Source:
         """Return the column that a node names."""
         if not isinstance(node.this, exp.Identifier):
             raise self.error(node, "* is only allowed in COUNT(*).", "Name a column.")
-        found = self.find(node.this)
-        if found is None:
-            raise self._unknown_column(node, node.name)
-        return found
-
-    def _unknown_column(self, node: exp.Expr, name: str) -> UnknownName:
-        attributes = self.domain.attributes
+        if found := self.find(node.this):
+            return found
+        name, attributes = node.name, self.domain.attributes
         if any(name in a.labels for a in attributes if isinstance(a, Category)):
             hint, to = f"Write strings in single quotes: '{name}'.", f"'{name}'"
         else:
@@ -115,7 +111,7 @@ class Source:
             hint, to = did_you_mean(name, names, lambda each: f'"{each}"')
             listed = [each if each.isidentifier() else f'"{each}"' for each in names]
             hint = hint or f"The columns are {listing(listed)}."
-        return self.unknown(node, "column", name, to, hint)
+        raise self.unknown(node, "column", name, to, hint)
 
     def unknown(self, node: exp.Expr, what: str, name: str, to: str, hint: str) -> UnknownName:
         """Return the error for a name that does not exist; `to` is the one that was probably meant."""
