@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Budget, Domain, Integer
+from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError, QueryTooComplex
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.strategy import Rows, Strategy
@@ -248,11 +249,13 @@ def test_a_strategys_sensitivity_and_answers_are_those_of_the_dense_matrix(
     rows = checked(strategy, strategy.domain, neighbours, power)
     assert isinstance(rows, KroneckerRows)
     size = strategy.domain.size
-    dense = np.array([rows.answers(cell) for cell in np.eye(size, dtype=np.int64)])  # a row per cell
+    dense = np.array(
+        [rows.answers(DataVector(strategy.domain, cell)) for cell in np.eye(size, dtype=np.int64)]
+    )  # a row per cell
     assert len(rows) == dense.shape[1]
     counts = np.array(data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)))
-    assert np.array_equal(rows.answers(counts), counts @ dense)
-    assert np.array_equal(rows.answers(counts), strategy.answers(counts))
+    assert np.array_equal(rows.answers(DataVector(strategy.domain, counts)), counts @ dense)
+    assert np.array_equal(rows.answers(DataVector(strategy.domain, counts)), strategy.answers(counts))
     others = (
         [np.zeros(dense.shape[1])] if neighbours == "add-remove" else [np.zeros(dense.shape[1]), *dense]
     )

@@ -309,7 +309,7 @@ class Curator:
 
     def _measured(self, reserved: Reservation, charge: int, values: NDArray[np.int64]) -> Measurement:
         """Add the true answers to noise: the only line of a measurement that reads the data."""
-        values += reserved.rows.answers(self._data.counts)
+        values += self._data.answers(reserved.rows)
         values.flags.writeable = False
         variances = self._variances(reserved.scales)
         return Measurement(reserved.block, values, variances, reserved.cost, reserved.bill, charge)
@@ -416,14 +416,13 @@ class Curator:
         ]
 
     def _opened(self, plan: SparseVectorPlan, armed: Armed, positives_left: int) -> SparseVector:
-        def answer(query: LinearQuery) -> int:
-            return int(query.dot(self._data.counts))
-
         def record(query: LinearQuery, guess: int) -> None:
             self._append([Exceeded(armed.charge, query.to_json(), guess)])
 
         threshold = armed.noisy_threshold
-        return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
+        return SparseVector(
+            plan, self.domain, self._data.answer, self._noise, record, threshold, positives_left
+        )
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         bill = self._accounts.bill(cost, payer)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sharewell.errors import PrivacyError
-from sharewell.query.block import Block, Measurable, Neighbours, ParallelBlock
+from sharewell.query.block import Block, Data, Measurable, Neighbours, ParallelBlock
 from sharewell.query.diagram import MAX_WEIGHT, TERMINAL, Node, are_disjoint
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -136,18 +136,9 @@ class KroneckerRows:
         """Return 1 for every row: all get the same noise."""
         return np.ones(len(self), dtype=np.int64)
 
-    def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact answer of every row on a dense array of counts."""
-        answers = []
-        for part in self.parts:
-            tensor = array.reshape(self.domain.shape)
-            for level, matrix in enumerate(part):
-                if matrix is not None:
-                    moved = np.moveaxis(tensor, level, 0)
-                    product = matrix @ moved.reshape(len(moved), -1)
-                    tensor = np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, level)
-            answers.append(tensor.ravel())
-        return np.concatenate(answers)
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row."""
+        return np.concatenate([_product_answers(data, part).ravel() for part in self.parts])
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the largest column norm, or twice that under replace-one.
@@ -170,6 +161,28 @@ class KroneckerRows:
 
     def _largest_column(self, power: int) -> int:
         return sum(prod(_column_norm(matrix, power) for matrix in part) for part in self.parts)
+
+
+def _product_answers(data: Data, part: Sequence[sp.csr_array | None]) -> NDArray[np.int64]:
+    """Multiply the marginal of the attributes that are not summed by their matrices."""
+    levels = [level for level, matrix in enumerate(part) if not _is_total(matrix)]
+    tensor = data.marginal(levels)
+    for axis, level in enumerate(levels):
+        if (matrix := part[level]) is not None:
+            moved = np.moveaxis(tensor, axis, 0)
+            product = matrix @ moved.reshape(len(moved), -1)
+            tensor = np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, axis)
+    return tensor
+
+
+def _is_total(matrix: sp.csr_array | None) -> bool:
+    """Return whether a matrix has one row, and it is all ones."""
+    return (
+        matrix is not None
+        and matrix.shape[0] == 1
+        and matrix.nnz == matrix.shape[1]
+        and bool((matrix.data == 1).all())
+    )
 
 
 def _own(matrix: Any) -> sp.csr_array | None:

@@ -24,6 +24,26 @@ MAX_COLUMNS = 200_000
 MAX_PAIRED_COLUMNS = 512
 
 
+class Data(Protocol):
+    """A data vector, dense or sparse, as rows are answered on it."""
+
+    def answer(self, query: LinearQuery) -> int:
+        """Return the exact answer of a query."""
+
+    def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the exact answer of a query in every combination of groups: one axis for each."""
+
+    def marginal(self, levels: Sequence[int]) -> NDArray[np.int64]:
+        """Return the number of rows in every combination of cells of some attributes."""
+
+
+class Answerable(Protocol):
+    """Rows that can be answered on data."""
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row."""
+
+
 class Measurable(Protocol):
     """Input of the kernel: integer-weighted rows over a domain, and their sensitivity."""
 
@@ -35,9 +55,6 @@ class Measurable(Protocol):
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return each row's unit: the noise of a row is its unit times a common scale."""
-
-    def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact answer of every row on a dense array of counts."""
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the L1 distance, in units, between the answers of neighbouring tables."""
@@ -93,9 +110,9 @@ class Block(Sequence[LinearQuery]):
         """Return 1 for every row: all get the same noise."""
         return np.ones(len(self.queries), dtype=np.int64)
 
-    def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact answer of every query on a dense array of counts."""
-        return np.array([query.dot(array) for query in self.queries], dtype=np.int64)
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every query."""
+        return np.array([data.answer(query) for query in self.queries], dtype=np.int64)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the largest L1 norm of a column; under replace-one, the largest distance of two."""
