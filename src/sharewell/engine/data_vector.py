@@ -54,7 +54,7 @@ class DataVector:
         cls,
         domain: Domain,
         codes: Sequence[NDArray[Any]],
-        counts: NDArray[np.int64],
+        counts: NDArray[np.integer[Any]],
         max_rows: int | None = None,
     ) -> DataVector:
         """Build the vector from the cells that have rows, each once, given by codes.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import QueryError, QueryTooComplex
-from sharewell.query.diagram import MAX_WEIGHT, Node, are_disjoint
+from sharewell.query import diagram
+from sharewell.query.diagram import MAX_STEPS, MAX_WEIGHT, Node, are_disjoint
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -45,22 +48,13 @@ class Answerable(Protocol):
 
 
 class Measurable(Protocol):
-    """Input of the kernel: integer-weighted rows over a domain, and their sensitivity."""
+    """Input of the kernel: integer-weighted rows over a domain. It computes their sensitivity itself."""
 
     @property
     def domain(self) -> Domain:
         """The domain of the rows."""
 
     def __len__(self) -> int: ...
-
-    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
-        """Return each row's unit: the noise of a row is its unit times a common scale."""
-
-    def l1_sensitivity(self, neighbours: Neighbours) -> int:
-        """Return the L1 distance, in units, between the answers of neighbouring tables."""
-
-    def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
-        """Return the squared L2 distance, in units, between the answers of neighbouring tables."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data."""
@@ -188,6 +182,8 @@ class Block(Sequence[LinearQuery]):
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> Block:
         """Read a block that `to_json` wrote."""
+        if data["kind"] == GroupedBlock.kind:
+            return GroupedBlock.from_json(domain, data)
         kind = {block.kind: block for block in (Block, ParallelBlock)}[data["kind"]]
         return kind(domain, [LinearQuery.from_json(domain, query) for query in data["queries"]])
 
@@ -207,6 +203,8 @@ class ParallelBlock(Block):
     @classmethod
     def of(cls, block: Block) -> ParallelBlock:
         """Convert a block whose queries share no cell."""
+        if isinstance(block, GroupedBlock):
+            return block
         if not are_disjoint([query.root for query in block if query.root]):
             raise QueryError(
                 "Two queries of the block overlap in a cell.", hint="Put them in separate blocks."
@@ -257,6 +255,168 @@ class ParallelBlock(Block):
     def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
         """Return 1, or 2 under replace-one: the number of queries that change, each by one unit."""
         return 1 if neighbours == "add-remove" else 2
+
+
+class GroupedBlock(ParallelBlock):
+    """The rows of a GROUP BY: a base query in every combination of groups in which it has a weight.
+
+    `groups[level][cell]` is the group of an attribute's cell. `places` are the combinations of the rows,
+    numbered in C order of the groups. All rows are answered in one pass.
+
+    Privacy: the rows are disjoint by construction, since a cell is in one combination.
+
+    >>> from sharewell import Boolean, Domain, Integer, LinearQuery
+    >>> domain = Domain([Integer("age", 0, 9), Boolean("employed")])
+    >>> adults = LinearQuery.of(domain, age=range(4, 10))
+    >>> GroupedBlock(adults, {1: [0, 1], 0: [0] * 4 + [1] * 3 + [2] * 3}).places.tolist()
+    [1, 2, 4, 5]
+    """
+
+    kind = "grouped"
+
+    base: LinearQuery
+    groups: Mapping[int, NDArray[np.int64]]
+    places: NDArray[np.int64]
+
+    def __init__(
+        self,
+        base: LinearQuery,
+        groups: Mapping[int, Sequence[int] | NDArray[np.int64]],
+        places: Iterable[int] | None = None,
+    ) -> None:
+        object.__setattr__(self, "domain", base.domain)
+        object.__setattr__(self, "base", base)
+        own = {level: _of_cells(base.domain, level, of_cell) for level, of_cell in groups.items()}
+        object.__setattr__(self, "groups", MappingProxyType(own))
+        count = math.prod(self.shape)
+        if count > MAX_STEPS:
+            raise QueryTooComplex(
+                f"A GROUP BY of {count:,} combinations is too large.", hint="Group by fewer values."
+            )
+        chosen = self._nonempty() if places is None else np.array([*places], dtype=np.int64)
+        if len(np.unique(chosen)) < len(chosen):
+            raise QueryError("A row of a parallel block cannot be taken twice.")
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
+            raise QueryError("A row of a grouped block is outside its groups.")
+        chosen.flags.writeable = False
+        object.__setattr__(self, "places", chosen)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of groups of each grouped attribute."""
+        return tuple(int(of_cell.max()) + 1 for of_cell in self.groups.values())
+
+    def _nonempty(self) -> NDArray[np.int64]:
+        if self.base.root is None:
+            return np.zeros(0, dtype=np.int64)
+        found = diagram.support(self.base.root, self.groups)
+        return np.flatnonzero(found.transpose(np.argsort(np.argsort(list(self.groups)))))
+
+    @cached_property
+    def queries(self) -> tuple[LinearQuery, ...]:
+        """The rows as queries; made only where they are needed one by one."""
+        parts, stride = {0: self.base}, math.prod(self.shape)
+        for (level, of_cell), count in zip(self.groups.items(), self.shape, strict=True):
+            stride //= count
+            wanted = set((self.places // stride).tolist())
+            parts = {
+                place: part
+                for before, query in parts.items()
+                for place, part in enumerate(query.split(level, of_cell, count), before * count)
+                if place in wanted
+            }
+        return tuple([parts[place] for place in self.places.tolist()])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, rows: Iterable[int]) -> GroupedBlock:
+        """Return a subset of the rows, each at most once."""
+        chosen = list(rows)
+        taken = GroupedBlock(self.base, self.groups, self.places[chosen])
+        if "queries" in self.__dict__:
+            taken.__dict__["queries"] = tuple([self.queries[row] for row in chosen])
+        return taken
+
+    @cached_property
+    def primitive(self) -> ParallelBlock:
+        """The rows divided by their scales: integer weights, as measured."""
+        if not self._is_even:
+            return super().primitive
+        return (
+            self if self.base.scale == 1 else GroupedBlock(self.base.primitive, self.groups, self.places)
+        )
+
+    @cached_property
+    def _is_even(self) -> bool:
+        """Whether all rows have the scale and the largest weight of the base.
+
+        So it is where all weights are equal, and where the base is a product with weights 0 and 1 on
+        the grouped attributes.
+        """
+        node = self.base.root
+        if node is None or node.is_predicate:
+            return True
+        for level in range(len(self.domain.shape)):
+            weights = node.weights
+            if len(node.children) > 1 or (
+                level in self.groups and not 0 <= weights.min() <= weights.max() <= 1
+            ):
+                return False
+            node = node.children[0]
+        return True
+
+    @cached_property
+    def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:
+        """The block itself, and the positions of its rows: none is empty."""
+        return self, tuple(range(len(self)))
+
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
+        """Return the sensitivity of each row on its own."""
+        if not self._is_even:
+            return super().units(neighbours)
+        [unit] = ParallelBlock(self.domain, [self.base]).units(neighbours)
+        return np.full(len(self), unit)
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row, in one pass over the data."""
+        return data.by_group(self.base, self.groups).ravel()[self.places]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the block as JSON data: each attribute's groups as [group, number of cells] runs."""
+        groups = [[level, _runs(of_cell)] for level, of_cell in self.groups.items()]
+        places = self.places.tolist()
+        return {"kind": self.kind, "base": self.base.to_json(), "groups": groups, "places": places}
+
+    @classmethod
+    def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> GroupedBlock:
+        """Read a block that `to_json` wrote."""
+        groups = {
+            level: np.repeat(*np.array(runs, dtype=np.int64).reshape(-1, 2).T)
+            for level, runs in data["groups"]
+        }
+        return cls(LinearQuery.from_json(domain, data["base"]), groups, data["places"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GroupedBlock, (self.base, dict(self.groups), self.places)
+
+
+def _of_cells(
+    domain: Domain, level: int, of_cell: Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Copy the groups of an attribute's cells."""
+    own = np.array(of_cell, dtype=np.int64)
+    if not 0 <= level < len(domain.attributes) or own.shape != (domain.shape[level],) or own.min() < 0:
+        raise QueryError("A GROUP BY requires the group of every cell of an attribute.")
+    own.flags.writeable = False
+    return own
+
+
+def _runs(of_cell: NDArray[np.int64]) -> list[list[int]]:
+    starts = np.flatnonzero(np.diff(of_cell, prepend=-1))
+    lengths = np.diff(starts, append=len(of_cell))
+    runs: list[list[int]] = np.stack([of_cell[starts], lengths], axis=1).tolist()
+    return runs
 
 
 def _split(active: list[tuple[int, int, Node]]) -> Iterator[list[tuple[int, int, Node]]]:

@@ -408,6 +408,29 @@ def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], las
     return visit(node)
 
 
+def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Return in which combinations of groups a function has a weight: one axis for each grouped level.
+
+    `groups[level][cell]` is the group of a cell.
+    """
+    memo: dict[Node, NDArray[np.bool_]] = {TERMINAL: np.ones((), dtype=bool)}
+
+    def visit(node: Node, level: int) -> NDArray[np.bool_]:
+        if node not in memo:
+            below = [visit(child, level + 1) for child in node.children]
+            if level not in groups:
+                memo[node] = np.logical_or.reduce(below)
+            else:
+                of_cell, lengths = groups[level], np.diff(node.starts, append=node.size)
+                found = np.zeros((int(of_cell.max()) + 1, *below[0].shape), dtype=bool)
+                for at, under in enumerate(below):
+                    found[np.unique(of_cell[np.repeat(node.which == at, lengths)])] |= under
+                memo[node] = found
+        return memo[node]
+
+    return visit(root, 0)
+
+
 def nbytes(nodes: Iterable[Node]) -> int:
     """Return about how much memory functions take, each shared node counted once."""
     pending, seen = list(nodes), {TERMINAL}
@@ -548,7 +571,7 @@ def _look_up(
 
 
 def _times(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    return np.multiply(left, right, out=left if left.dtype == right.dtype else None)
+    return left & right if left.dtype == right.dtype == bool else np.asarray(left * right)
 
 
 def dense(node: Node) -> Weights:
