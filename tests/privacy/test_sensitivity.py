@@ -16,13 +16,14 @@ from sharewell.errors import DomainTooLarge, PrivacyError, QueryTooComplex
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.privacy.driver import run
-from sharewell.privacy.kronecker import ComposedRows, KroneckerRows
+from sharewell.privacy.kronecker import ComposedRows, KroneckerRows, Product
 from sharewell.privacy.ledger import Charged, MemoryLedger
 from sharewell.privacy.measurement import Measure
 from sharewell.privacy.sensitivity import checked
 from sharewell.query import Block, LinearQuery, ParallelBlock, diagram, workload
 from sharewell.query.block import GroupedBlock
 from tests.privacy.tables import LINE, curator, table
+from tests.query.test_measure import all_rows, changes, measured_domains
 
 OVERLAPPING = ParallelBlock(LINE, workload.prefixes(LINE))
 
@@ -361,6 +362,35 @@ def test_every_part_of_a_composition_has_the_noise_that_its_fraction_buys(rows, 
             if neighbours == "add-remove":
                 assert lost >= fraction * Fraction(1, 50) * Fraction(999, 1000)
     assert loss <= Fraction(1, 50)
+
+
+@given(
+    measured_domains(),
+    st.sampled_from(["add-remove", "replace-one"]),
+    st.sampled_from([1, 2]),
+    st.data(),
+)
+def test_a_product_over_measures_covers_what_one_row_of_the_table_changes(
+    domain, neighbours, power, data
+):
+    last = len(domain.attributes)
+    count = data.draw(st.integers(1, 2))
+    entries = st.lists(
+        st.integers(-1, 2), min_size=count * domain.vectors, max_size=count * domain.vectors
+    )
+    of_vectors = sp.csr_array(np.array(data.draw(entries.filter(any))).reshape(count, domain.vectors))
+    factors = {0: None, last: data.draw(st.sampled_from([None, of_vectors]))}
+    factors = data.draw(st.sampled_from([factors, {last: factors[last]}, {0: None}]))
+    part = Product(domain, factors)
+    matrix = dense_product(domain, factors)
+    found = changes(matrix, domain, neighbours)
+    exact = max((np.abs(change) ** power).sum() for change in found)
+    claim = part.l1_sensitivity if power == 1 else part.l2_sensitivity_squared
+    assert claim(neighbours) >= exact
+    if neighbours == "add-remove":
+        assert claim(neighbours) == exact
+    total = sum(all_rows(domain))
+    assert part.answers(DataVector(domain, total)).tolist() == (matrix @ total).tolist()
 
 
 def test_marginals_of_a_table_too_wide_for_a_dense_vector_are_measured():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,8 @@ class DataVector:
 
     It is dense, with the count of every cell in C order; or, with `codes`, sparse: the cells that have
     rows, each given by one code for every attribute, padded with empty cells to a public number. Its
-    answers are the same, and the time that they take depends on public numbers only.
+    answers are the same, and the time that they take depends on public numbers only. Where the domain
+    has measures, each cell has its sums beside its count; sparse ones are listed vector by vector.
 
     >>> import numpy as np
     >>> from sharewell import Domain, Integer
@@ -44,10 +47,12 @@ class DataVector:
     def __post_init__(self) -> None:
         if self.codes is None:
             self.domain.require_dense()
-            object.__setattr__(self, "counts", _counts(self.counts, self.domain.size))
+            own = _counts(self.counts, self.domain.size // self.domain.vectors, self.domain, axis=1)
+            object.__setattr__(self, "counts", own)
             return
-        object.__setattr__(self, "counts", _counts(self.counts, len(self.codes[0])))
-        object.__setattr__(self, "codes", _codes(self.codes, self.domain, len(self.counts)))
+        cells = len(self.codes[0])
+        object.__setattr__(self, "counts", _counts(self.counts, cells, self.domain, axis=0))
+        object.__setattr__(self, "codes", _codes(self.codes, self.domain, cells))
 
     @classmethod
     def of_cells(
@@ -59,27 +64,36 @@ class DataVector:
     ) -> DataVector:
         """Build the vector from the cells that have rows, each once, given by codes.
 
-        It is dense for small domains, and without `max_rows`; otherwise sparse, with room for `max_rows`
-        cells. More rows than that are refused: this is for the curator, before anything is served.
+        `counts` has a row for each vector of the domain, or is the only one. The result is dense for
+        small domains, and without `max_rows`; otherwise sparse, with room for `max_rows` cells. More
+        rows than that are refused: this is for the curator, before anything is served.
         """
-        if max_rows is not None and counts.sum() > max_rows:
+        counts = np.asarray(counts).reshape(domain.vectors, -1)
+        if max_rows is not None and counts[0].sum() > max_rows:
             raise SourceError(f"The table has more than {max_rows:,} rows.", hint="Raise `max_rows`.")
         if max_rows is None or domain.size <= MAX_DENSE:
             domain.require_dense()
-            dense = np.zeros(domain.size, dtype=np.int64)
-            dense[np.ravel_multi_index([each.astype(np.intp) for each in codes], domain.shape)] = counts
-            dense.flags.writeable = False
+            sizes = [attribute.size for attribute in domain.attributes]
+            dense = np.zeros((math.prod(sizes), domain.vectors), dtype=np.int64)
+            dense[np.ravel_multi_index([each.astype(np.intp) for each in codes], sizes)] = counts.T
             return cls(domain, dense)
         padded = [
-            _padded(each, max_rows, kind) for each, kind in zip(codes, _kinds(domain), strict=True)
+            _padded(code, max_rows, kind) for code, kind in zip(codes, _kinds(domain), strict=True)
         ]
-        return cls(domain, _padded(counts, max_rows, np.int64), tuple(padded))
+        return cls(
+            domain, np.stack([_padded(each, max_rows, np.int64) for each in counts]), tuple(padded)
+        )
 
     @classmethod
     def empty(cls, domain: Domain) -> DataVector:
         """Build the vector of a table without rows, for what only keeps accounts."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls.of_cells(domain, [none] * len(domain.attributes), none, max_rows=1)
+        none = np.zeros((domain.vectors, 0), dtype=np.int64)
+        return cls.of_cells(domain, [none[0]] * len(domain.attributes), none, max_rows=1)
+
+    @cached_property
+    def _sums(self) -> NDArray[np.int64]:
+        """Sparse counts: a row for each vector, and a column for each cell."""
+        return self.counts.reshape(self.domain.vectors, -1)
 
     def answer(self, query: LinearQuery) -> int:
         """Return the exact answer of a query with integer weights."""
@@ -87,7 +101,7 @@ class DataVector:
             return int(query.dot(self.counts))
         if query.root is None:
             return 0
-        return int(query.scale) * int(_weighted(query.root, self.counts, self.codes).sum())
+        return int(query.scale) * int(_weighted(query.root, self._sums, self.codes).sum())
 
     def answers(self, rows: Answerable) -> NDArray[np.int64]:
         """Return the exact answer of every row of a block."""
@@ -101,21 +115,22 @@ class DataVector:
         if query.root is None:
             return np.zeros(_shape(groups), dtype=np.int64)
         if self.codes is not None:
-            answers = _summed(_weighted(query.root, self.counts, self.codes), self.codes, groups)
+            answers = _summed(_weighted(query.root, self._sums, self.codes), self.codes, groups)
         else:
             tensor = self.counts.reshape(self.domain.shape)
             answers = diagram.apply_by_group(query.root, tensor, groups)
             answers = answers.transpose(np.argsort(np.argsort(list(groups))))
         return int(query.scale) * answers
 
-    def marginal(self, levels: Sequence[int]) -> NDArray[np.int64]:
-        """Return the number of rows in every combination of cells of some attributes."""
+    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
+        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
         if self.codes is not None:
-            cells = {level: np.arange(self.domain.shape[level]) for level in levels}
-            return _summed(self.counts, self.codes, cells)
-        others = tuple(set(range(len(self.domain.shape))) - set(levels))
-        summed = self.counts.reshape(self.domain.shape).sum(axis=others)
-        return np.asarray(summed.transpose(np.argsort(np.argsort(levels))))
+            cells = {at: np.arange(self.domain.shape[at]) for at in levels}
+            return np.stack([_summed(self._sums[each], self.codes, cells) for each in vectors])
+        sizes = [attribute.size for attribute in self.domain.attributes]
+        tensor = self.counts.reshape(*sizes, self.domain.vectors)[..., vectors]
+        summed = tensor.sum(axis=tuple(set(range(len(sizes))) - set(levels)))
+        return np.moveaxis(summed, -1, 0).transpose(0, *(1 + np.argsort(np.argsort(levels))))
 
     def __repr__(self) -> str:
         return f"DataVector({', '.join(self.domain.names)}: {self.domain.size:,} cells)"
@@ -126,11 +141,18 @@ class DataVector:
 
 
 def _weighted(
-    root: diagram.Node, counts: NDArray[np.int64], codes: Sequence[NDArray[Any]]
+    root: diagram.Node, sums: NDArray[np.int64], codes: Sequence[NDArray[Any]]
 ) -> NDArray[np.int64]:
-    """Return the count of every listed cell times its weight."""
-    weights, _, _ = diagram.evaluate(root, codes)
-    return counts if weights is None else counts * weights
+    """Return what every listed cell adds to the answer: its numbers times their weights."""
+    weights, at, nodes = diagram.evaluate(root, codes)
+    total = sums[0]
+    if nodes != [diagram.TERMINAL]:
+        of_vectors = np.stack([node.vectors[0][0] for node in nodes], axis=1)
+        total = np.zeros(sums.shape[1], dtype=np.int64)
+        for vector in np.flatnonzero(of_vectors.any(axis=1)):
+            own = of_vectors[vector]
+            total += sums[vector] * (own[0] if at is None else own.take(at))
+    return total if weights is None else total * weights
 
 
 def _summed(
@@ -150,26 +172,37 @@ def _shape(groups: Mapping[int, NDArray[np.int64]]) -> list[int]:
     return [int(of_cell.max()) + 1 for of_cell in groups.values()]
 
 
-def _counts(counts: ArrayLike, size: int) -> NDArray[np.int64]:
-    """Return valid counts as a read-only array; copy them if anything else could write to them."""
+def _counts(counts: ArrayLike, cells: int, domain: Domain, axis: int) -> NDArray[np.int64]:
+    """Return valid counts as a read-only array; copy them if anything else could write to them.
+
+    Their vectors, if there are several, are along the given axis of a matrix.
+    """
     given = np.asarray(counts)
-    if given.size != size:
+    if given.size != cells * domain.vectors:
         raise SourceError("A data vector requires one count per cell of its domain.")
     if not np.issubdtype(given.dtype, np.integer):
         raise SourceError("Counts must be integers.", hint="Use an integer array.")
+    rows, *sums = np.moveaxis(given.reshape((-1, cells) if axis == 0 else (cells, -1)), axis, 0)
     # Each count is bounded before summing, so the sum cannot overflow.
-    if given.min() < 0 or given.max() > MAX_ROWS or given.sum(dtype=np.int64) > MAX_ROWS:
+    if rows.min() < 0 or rows.max() > MAX_ROWS or rows.sum(dtype=np.int64) > MAX_ROWS:
         raise SourceError(f"Counts must be non-negative and sum to at most {MAX_ROWS:,}.")
+    for measure in domain.measures:
+        valued = sums.pop(0) if measure.nullable else rows
+        total = sums.pop(0)
+        within = (valued >= 0) & (valued <= rows)
+        within &= (valued * measure.lowest <= total) & (total <= valued * measure.highest)
+        if not within.all():
+            raise SourceError(f"The sums of {measure.name!r} are outside its bounds.")
     return _own(given.reshape(-1), np.int64)
 
 
 def _codes(codes: Sequence[Any], domain: Domain, size: int) -> tuple[NDArray[Any], ...]:
     """Return valid codes as read-only arrays of the smallest unsigned integers."""
     given = [np.asarray(each) for each in codes]
-    if len(given) != len(domain.shape) or any(each.shape != (size,) for each in given):
+    if len(given) != len(domain.attributes) or any(each.shape != (size,) for each in given):
         raise SourceError("A sparse data vector requires one code per attribute for each of its cells.")
-    for each, limit in zip(given, domain.shape, strict=True):
-        if not np.issubdtype(each.dtype, np.integer) or each.min() < 0 or each.max() >= limit:
+    for each, attribute in zip(given, domain.attributes, strict=True):
+        if not np.issubdtype(each.dtype, np.integer) or each.min() < 0 or each.max() >= attribute.size:
             raise SourceError("The codes of a data vector must be cells of the attributes.")
     return tuple(_own(each, kind) for each, kind in zip(given, _kinds(domain), strict=True))
 
@@ -183,7 +216,7 @@ def _own(given: NDArray[Any], kind: Any) -> NDArray[Any]:
 
 
 def _kinds(domain: Domain) -> list[np.dtype[Any]]:
-    return [np.min_scalar_type(size - 1) for size in domain.shape]
+    return [np.min_scalar_type(attribute.size - 1) for attribute in domain.attributes]
 
 
 def _padded(given: NDArray[Any], size: int, kind: Any) -> NDArray[Any]:

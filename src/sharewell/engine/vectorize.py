@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
+import numpy as np
 from sqlglot import exp
 
 from sharewell.engine.base import SourceColumn
-from sharewell.engine.cells import Placement, Type, is_missing, placement
+from sharewell.engine.cells import Placement, Type, centred_value, is_missing, is_null, placement
 from sharewell.engine.data_vector import MAX_ROWS, DataVector
 from sharewell.engine.sources import open_source
 from sharewell.errors import DomainTooLarge, SourceError
@@ -38,10 +39,12 @@ def vectorize(
     """
     _require_limit(domain, max_rows)
     unit = () if privacy_unit is None else (privacy_unit,)
-    with closing(open_source(source, (*domain.names, *unit), table=table)) as engine:
+    wanted = (*domain.names, *(measure.column for measure in domain.measures), *unit)
+    with closing(open_source(source, wanted, table=table)) as engine:
         found = engine.fetch(cell_counts(domain, engine.columns, engine.relation, privacy_unit))
     codes = [found[name] for name in _code_names(domain)]
-    return DataVector.of_cells(domain, codes, found["count"], max_rows)
+    counts = np.stack([found[name] for name in _sums(domain)])
+    return DataVector.of_cells(domain, codes, counts, max_rows)
 
 
 def _require_limit(domain: Domain, max_rows: int | None) -> None:
@@ -63,10 +66,11 @@ def cell_counts(
     relation: exp.Table,
     privacy_unit: str | None = None,
 ) -> exp.Select:
-    """Return the statement that counts the rows of each cell: a code for each attribute, and `count`.
+    """Return the statement that counts the rows of each cell, and sums their measures.
 
-    Rows outside the domain, and rows without a person, are excluded. A person's cell is the smallest of
-    their rows' cells in C order, so it does not depend on other people.
+    Its columns are a code for each attribute, then those of `_sums`. Rows outside the domain, and rows
+    without a person, are excluded. A person's cell is the smallest of their rows' cells in C order, and
+    their values those of the smallest of the rows there, so they do not depend on other people.
     """
     rows, names = _coded_rows(domain, columns, relation), _code_names(domain)
     if privacy_unit is not None:
@@ -79,12 +83,13 @@ def cell_counts(
                 hint="Cast it to integers (Int64 in pandas) or text.",
             )
         rows = rows.select(person.value.as_("person")).where(is_missing(person).not_())
-        rows = _first_cells(rows, names)
-    return exp.select(*names, "COUNT(*) AS count").from_(rows.subquery("people")).group_by(*names)
+        rows = _first_rows(rows, rows.named_selects[:-1])
+    sums = [sum_.as_(name) for name, sum_ in _sums(domain).items()]
+    return exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
 
 
-def _first_cells(rows: exp.Select, names: Sequence[str]) -> exp.Select:
-    """Return the smallest cell of every person; structs are compared field by field."""
+def _first_rows(rows: exp.Select, names: Sequence[str]) -> exp.Select:
+    """Return the smallest row of every person; structs are compared field by field."""
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(name), expression=exp.column(name)) for name in names
     ]
@@ -99,14 +104,30 @@ def _code_names(domain: Domain) -> list[str]:
     return [f"code_{i}" for i in range(len(domain.attributes))]
 
 
+def _sums(domain: Domain) -> dict[str, exp.Expression]:
+    """Return the sums of the domain's vectors, by name."""
+    sums: dict[str, exp.Expression] = {"count": exp.Count(this=exp.Star())}
+    for i, measure in enumerate(domain.measures):
+        value = exp.column(f"value_{i}")
+        if measure.nullable:
+            sums[f"values_{i}"] = exp.Count(this=value)
+        total = exp.Coalesce(this=exp.Sum(this=value.copy()), expressions=[exp.Literal.number(0)])
+        sums[f"sum_{i}"] = exp.cast(total, Type.BIGINT)
+    return sums
+
+
 def _coded_rows(domain: Domain, columns: Mapping[str, SourceColumn], relation: exp.Table) -> exp.Select:
-    """Return the codes of every row that has a cell."""
+    """Return the codes of every row that has a cell, and its centred values."""
     rows = exp.select().from_(relation)
     for i, (name, attribute) in enumerate(zip(_code_names(domain), domain.attributes, strict=True)):
         placed = placement(attribute, columns[attribute.name], f"labels_{i}")
         rows = rows.select(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))
         rows = rows.join(placed.lookup) if placed.lookup else rows
         rows = rows.where(_kept(attribute, placed))
+    for i, measure in enumerate(domain.measures):
+        value = centred_value(measure, columns[measure.column])
+        rows = rows.select(value.as_(f"value_{i}"))
+        rows = rows if measure.nullable else rows.where(is_null(value).not_())
     return rows
 
 

@@ -5,7 +5,7 @@ The kernel builds these from the public matrices of a strategy, and from nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -40,7 +40,7 @@ class Product:
         for level, matrix in own.items():
             if not 0 <= level < len(shape) or (matrix is not None and matrix.shape[1] != shape[level]):
                 raise PrivacyError("The strategy and the data have different domains.")
-        if prod(map(_largest, own.values())) > MAX_WEIGHT:
+        if self._attributes_product(_largest) * self._row_norm(1, largest=True) > MAX_WEIGHT:
             raise PrivacyError(f"The weights of a strategy must not exceed {MAX_WEIGHT:,}.")
         if max(len(self), prod(shape[level] for level in self._levels)) > MAX_CELLS:
             raise DomainTooLarge(
@@ -54,8 +54,16 @@ class Product:
 
     @cached_property
     def _levels(self) -> list[int]:
-        """The levels that are not summed."""
-        return [level for level, matrix in self.factors.items() if not _is_total(matrix)]
+        """The attributes that are not summed."""
+        attributes = range(len(self.domain.attributes))
+        return [at for at, m in self.factors.items() if at in attributes and not _is_total(m)]
+
+    @cached_property
+    def _of_vectors(self) -> sp.csr_array:
+        """The matrix on the vectors: 1 for the counts alone."""
+        level, vectors = len(self.domain.attributes), self.domain.vectors
+        matrix = self.factors.get(level, sp.csr_array(np.ones((1, vectors), dtype=np.int64)))
+        return sp.eye_array(vectors, dtype=np.int64, format="csr") if matrix is None else matrix
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return 1 for every row: all get the same noise."""
@@ -63,25 +71,41 @@ class Product:
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row: a marginal of the data, times the matrices."""
-        tensor = data.marginal(self._levels)
-        for axis, level in enumerate(self._levels):
+        used = np.unique(self._of_vectors.indices)
+        tensor = _times(self._of_vectors[:, used], data.marginal(self._levels, used.tolist()), 0)
+        for axis, level in enumerate(self._levels, 1):
             if (matrix := self.factors[level]) is not None:
-                moved = np.moveaxis(tensor, axis, 0)
-                product = matrix @ moved.reshape(len(moved), -1)
-                tensor = np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, axis)
-        return tensor.ravel()
+                tensor = _times(matrix, tensor, axis)
+        return np.moveaxis(tensor, 0, -1).ravel()
 
     def largest_column(self, power: int) -> int:
         """Return the largest sum over a column of the absolute weights to a power.
 
-        A column of a product is the product of columns, so its norm is the product of theirs.
+        A column of a product is the product of columns, so its norm is the product of theirs. On the
+        vectors, it is what a row of the table adds to them.
         """
-        return prod(_column_norm(matrix, power) for matrix in self.factors.values())
+        return self._attributes_product(lambda m: _column_norm(m, power)) * self._row_norm(power)
+
+    def _attributes_product(self, of_matrix: Callable[[sp.csr_array | None], int]) -> int:
+        attributes = range(len(self.domain.attributes))
+        return prod(of_matrix(matrix) for at, matrix in self.factors.items() if at in attributes)
+
+    @cached_property
+    def _rows(self) -> list[list[int]]:
+        """What the extreme rows of the table add to the vectors, times their matrix."""
+        matrix = self._of_vectors.toarray().astype(object)
+        extremes = self.domain.row_extremes(np.unique(self._of_vectors.indices).tolist())
+        return [(matrix @ np.array(row, dtype=object)).tolist() for row in extremes]
+
+    def _row_norm(self, power: int, *, largest: bool = False) -> int:
+        combine = max if largest else sum
+        return max(combine(abs(change) ** power for change in row) for row in self._rows)
 
     @property
     def is_signed(self) -> bool:
-        """Whether a weight is negative."""
-        return any(m is not None and bool((m.data < 0).any()) for m in self.factors.values())
+        """Whether a row of the table can add a negative number."""
+        negative = any(m is not None and bool((m.data < 0).any()) for m in self.factors.values())
+        return negative or any(change < 0 for row in self._rows for change in row)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the largest column norm, or twice that under replace-one."""
@@ -175,6 +199,13 @@ class ComposedRows:
             for part in data["parts"]
         ]
         return cls(domain, products, data["name"])
+
+
+def _times(matrix: sp.csr_array, tensor: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Multiply a tensor by a matrix along an axis."""
+    moved = np.moveaxis(tensor, axis, 0)
+    product = matrix @ moved.reshape(len(moved), -1)
+    return np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, axis)
 
 
 def _own(matrix: Any) -> sp.csr_array | None:

@@ -30,7 +30,9 @@ def checked(block: Measurable, domain: Domain) -> Rows:
     rows = rebuilt(block, domain)
     if len(rows) != len(block):
         raise PrivacyError(f"The {type(block).__name__} has not as many rows as it says.")
-    if type(rows) is ParallelBlock and not are_disjoint([q.root for q in rows if q.root]):
+    if type(rows) is ParallelBlock and not are_disjoint(
+        [query.root for query in rows if query.root], len(domain.attributes)
+    ):
         raise PrivacyError(
             "Two rows of a parallel block overlap in a cell.", hint="Measure them as a Block."
         )

@@ -36,8 +36,8 @@ class Data(Protocol):
     def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact answer of a query in every combination of groups: one axis for each."""
 
-    def marginal(self, levels: Sequence[int]) -> NDArray[np.int64]:
-        """Return the number of rows in every combination of cells of some attributes."""
+    def marginal(self, levels: Sequence[int], vectors: Sequence[int]) -> NDArray[np.int64]:
+        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
 
 
 class Answerable(Protocol):
@@ -142,6 +142,9 @@ class Block(Sequence[LinearQuery]):
     def columns(self) -> frozenset[tuple[tuple[int, int], ...]]:
         """The distinct columns of the block's matrix, each as its non-zero (row, weight) pairs.
 
+        With measures, those of the extreme rows of the table: every other is between them, and both
+        norms are convex.
+
         Under replace-one, a row may be replaced by one outside the domain, so the empty column is
         included unless the domain covers every possible row.
         """
@@ -157,13 +160,18 @@ class Block(Sequence[LinearQuery]):
                 )
             if not any(node.children for _, _, node in active):
                 found.add(tuple((row, weight) for row, weight, _ in active))
+            elif self.domain.measures and active[0][2].children == (diagram.TERMINAL,):
+                extremes = _extreme_columns(self.domain, active)
+                steps += len(extremes)
+                found.update(extremes)
             else:
                 pending.extend(_split(active))
         return frozenset(found)
 
     def _whole(self) -> tuple[LinearQuery, ...]:
         """Return the queries after checking that their weights are integers and bounded."""
-        weighted = [query for query in self.queries if not query.is_predicate]
+        plain = not self.domain.measures
+        weighted = [query for query in self.queries if not (plain and query.is_predicate)]
         if any(q.scale.denominator != 1 for q in weighted):
             raise QueryError(
                 "Sensitivity requires queries with integer weights.",
@@ -205,7 +213,7 @@ class ParallelBlock(Block):
         """Convert a block whose queries share no cell."""
         if isinstance(block, GroupedBlock):
             return block
-        if not are_disjoint([query.root for query in block if query.root]):
+        if not are_disjoint([q.root for q in block if q.root], len(block.domain.attributes)):
             raise QueryError(
                 "Two queries of the block overlap in a cell.", hint="Put them in separate blocks."
             )
@@ -349,22 +357,19 @@ class GroupedBlock(ParallelBlock):
 
     @cached_property
     def _is_even(self) -> bool:
-        """Whether all rows have the scale and the largest weight of the base.
+        """Whether all rows have the scale and the range of weights of the base.
 
-        So it is where all weights are equal, and where the base is a product with weights 0 and 1 on
-        the grouped attributes.
+        So it is where the base is a condition on the attributes times the same weights of vectors
+        everywhere, and where it is a product with weights 0 and 1 on the grouped attributes.
         """
-        node = self.base.root
-        if node is None or node.is_predicate:
-            return True
-        for level in range(len(self.domain.shape)):
-            weights = node.weights
-            if len(node.children) > 1 or (
-                level in self.groups and not 0 <= weights.min() <= weights.max() <= 1
-            ):
-                return False
-            node = node.children[0]
-        return True
+        level = {self.base.root} - {None}
+        condition = product = True
+        for at in range(len(self.domain.attributes)):
+            plain = all(0 <= node.weights.min() <= node.weights.max() <= 1 for node in level if node)
+            condition = condition and plain
+            product = product and len(level) <= 1 and (plain or at not in self.groups)
+            level = {child for node in level if node for child in node.children}
+        return (condition or product) and len(level) <= 1
 
     @cached_property
     def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:
@@ -417,6 +422,18 @@ def _runs(of_cell: NDArray[np.int64]) -> list[list[int]]:
     lengths = np.diff(starts, append=len(of_cell))
     runs: list[list[int]] = np.stack([of_cell[starts], lengths], axis=1).tolist()
     return runs
+
+
+def _extreme_columns(
+    domain: Domain, active: list[tuple[int, int, Node]]
+) -> set[tuple[tuple[int, int], ...]]:
+    """Return the columns of the extreme rows of a cell, from the weights of its vectors."""
+    weights = np.array([node.vectors[0][0] * scale for _, scale, node in active], dtype=object)
+    found = set()
+    for added in domain.row_extremes(np.flatnonzero((weights != 0).any(axis=0)).tolist()):
+        sums = (weights @ np.array(added, dtype=object)).tolist()
+        found.add(tuple((row, total) for (row, _, _), total in zip(active, sums, strict=True) if total))
+    return found
 
 
 def _split(active: list[tuple[int, int, Node]]) -> Iterator[list[tuple[int, int, Node]]]:

@@ -362,22 +362,27 @@ def fill(size: int, starts: Weights, lengths: Weights) -> tuple[Weights, Weights
     return filled, np.where(filled < ends[at], at, -1)
 
 
-def are_disjoint(nodes: Sequence[Node]) -> bool:
+def are_disjoint(nodes: Sequence[Node], levels: int | None = None) -> bool:
     """Return whether no cell has a weight in two of these functions.
+
+    With `levels`, a cell is given by so many levels: functions with weights in one of them overlap,
+    wherever these are on the levels below.
 
     Descends level by level into the sets of functions that share a run of cells. Each set is looked at
     once, so the time is that of a pass over the diagrams; if it is not, QueryTooComplex is raised.
     """
-    pending, seen, steps = [list(nodes)], set[frozenset[bytes]](), 0
+    pending, seen, steps = [(1, list(nodes))], set[frozenset[bytes]](), 0
     if len({node.digest for node in nodes}) < len(nodes):
         return False
     while pending:
         #: The children whose runs end, and those whose runs begin, at each cell.
         ends, begins = defaultdict[int, list[Node]](list), defaultdict[int, list[Node]](list)
-        for node in pending.pop():
+        level, sharing = pending.pop()
+        for node in sharing:
             for start, end, _, at in node.runs:
-                begins[start].append(node.children[at])
-                ends[end].append(node.children[at])
+                child = TERMINAL if level == levels else node.children[at]
+                begins[start].append(child)
+                ends[end].append(child)
         active: dict[bytes, Node] = {}
         for cell in sorted(begins.keys() | ends.keys()):
             for child in ends[cell]:
@@ -391,7 +396,7 @@ def are_disjoint(nodes: Sequence[Node]) -> bool:
                 raise _too_complex()
             if len(active) > 1 and (key := frozenset(active)) not in seen:
                 seen.add(key)
-                pending.append(list(active.values()))
+                pending.append((level + 1, list(active.values())))
     return True
 
 
@@ -406,6 +411,29 @@ def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], las
         return memo[node]
 
     return visit(node)
+
+
+def extremes(
+    root: Node, levels: int, of_last: Callable[[Weights], tuple[int, int]] | None = None
+) -> tuple[int, int]:
+    """Return the smallest and the largest non-zero weight.
+
+    With `of_last`, the functions below so many levels count as what it returns for their weights.
+    """
+    memo: dict[Node, tuple[int, int]] = {TERMINAL: (1, 1)}
+
+    def visit(node: Node, level: int) -> tuple[int, int]:
+        if node not in memo:
+            if level == levels and of_last:
+                [(weights, _)] = node.vectors
+                memo[node] = of_last(weights)
+            else:
+                below = [visit(child, level + 1) for child in node.children]
+                found = [weight * end for _, _, weight, at in node.runs for end in below[at]]
+                memo[node] = min(found), max(found)
+        return memo[node]
+
+    return visit(root, 0)
 
 
 def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
