@@ -339,9 +339,11 @@ def test_text_is_converted_by_a_cast_that_cannot_fail():
 
 def test_the_statement_gives_cells_and_counts_and_nothing_else():
     shown = statement(Domain([Integer("age", 0, 85), Boolean("member")]), age="INT", member="BOOLEAN")
-    assert shown.named_selects == ["cell", "count"]
+    assert shown.named_selects == ["code_0", "code_1", "count"]
     assert shown.sql() == (
-        "SELECT cell, COUNT(*) AS count FROM ("
-        "SELECT ((CAST(source.c0 AS INT) - 0) * 2) + CASE WHEN source.c1 THEN 1 ELSE 0 END AS cell "
-        "FROM source WHERE source.c0 BETWEEN 0 AND 85 AND NOT source.c1 IS NULL) AS people GROUP BY cell"
+        "SELECT code_0, code_1, COUNT(*) AS count FROM ("
+        "SELECT CAST(CAST(source.c0 AS INT) - 0 AS TINYINT) AS code_0, "
+        "CAST(CASE WHEN source.c1 THEN 1 ELSE 0 END AS TINYINT) AS code_1 "
+        "FROM source WHERE source.c0 BETWEEN 0 AND 85 AND NOT source.c1 IS NULL) AS people "
+        "GROUP BY code_0, code_1"
     )

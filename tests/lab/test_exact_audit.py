@@ -18,6 +18,8 @@ from sharewell.mechanisms import (
 from sharewell.privacy import curator as kernel
 from sharewell.privacy.noise import laplace_scale
 from sharewell.privacy.sparse_vector import SparseVectorPlan
+from sharewell.query.block import ParallelBlock
+from sharewell.query.measure import Measure
 from sharewell_lab.exact_audit import (
     enumerate_outcomes,
     hockey_stick,
@@ -123,6 +125,43 @@ def test_the_audit_catches_a_scale_that_is_a_third_too_small(name, monkeypatch):
     monkeypatch.setattr(kernel, "laplace_scale", too_small)
     loss, _ = pure_loss(*distributions(*WHOLE[name], Budget.pure(8), "add-remove"))
     assert loss > 8
+
+
+#: A wage of 0 to 4 counts as -2 to 2, so that replacing a row can change a sum by 4.
+PAID = Domain([Integer("age", 0, 0)], [Measure("wage", "wage", 0, 4, 1)])
+PAY = LinearQuery.of_vectors(PAID, {1: np.array([0, 0, 1])})
+#: The sums of a table, and of its neighbour: someone with the highest wage comes, or the lowest leaves.
+SUMS = {"add-remove": ((1, 1, 0), (2, 2, 2)), "replace-one": ((2, 2, -2), (2, 2, 2))}
+
+
+def paid(sums, budget, neighbours, noise):
+    data = DataVector(PAID, np.array(sums))
+    curator = Curator(data, budget, {"ann": budget.total}, neighbours=neighbours, noise=noise)
+    block = ParallelBlock(PAID, [PAY])
+    return tuple(curator.measure(block, budget.total, "ann").values.tolist())
+
+
+def loss_of_sum(neighbours) -> float:
+    run = partial(paid, budget=Budget.pure(4), neighbours=neighbours)
+    left, right = (
+        enumerate_outcomes(lambda noise, sums=sums: run(sums, noise=noise), beyond=1e-6)
+        for sums in SUMS[neighbours]
+    )
+    return pure_loss(left, right)[0]
+
+
+@pytest.mark.parametrize("neighbours", SUMS)
+def test_a_sum_of_a_measure_loses_its_epsilon_and_no_more(neighbours):
+    loss = loss_of_sum(neighbours)
+    # Under replace-one a unit counts twice, as if two rows of a block changed.
+    assert loss == pytest.approx(4 if neighbours == "add-remove" else 2, rel=1e-6)
+    assert loss <= 4 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("neighbours", SUMS)
+def test_the_audit_catches_a_unit_that_is_that_of_the_counts(neighbours, monkeypatch):
+    monkeypatch.setattr(Domain, "row_range", lambda self, weights: (0, int(max(weights))))
+    assert loss_of_sum(neighbours) > 4 * 1.5
 
 
 THRESHOLD = 2

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Block, Boolean, Domain, Integer, LinearQuery
+from sharewell.engine.data_vector import DataVector
 from sharewell.errors import QueryError, QueryTooComplex
 from sharewell.query import block as block_module
 from sharewell.query import workload
-from sharewell.query.block import ParallelBlock
+from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.diagram import are_disjoint
 from tests.query.domains import domain_and_vectors, queries
 
@@ -53,7 +54,7 @@ def test_answers_are_those_of_the_dense_matrix(case):
     domain, dense = case
     counts = np.arange(domain.size)
     block = Block(domain, queries(domain, dense))
-    assert np.array_equal(block.answers(counts), np.array(dense) @ counts)
+    assert np.array_equal(DataVector(domain, counts).answers(block), np.array(dense) @ counts)
 
 
 def test_a_histogram_has_sensitivity_one_or_two_whatever_its_size():
@@ -111,6 +112,60 @@ def test_a_grouped_query_is_divided_among_its_groups(case, data):
         cells = np.indices(domain.shape).reshape(len(domain.shape), -1)
         inside = [np.array(groups[at])[cells[at]] == g for at, g in zip(groups, expected, strict=True)]
         assert np.array_equal(dense[row], np.where(np.all(inside, axis=0), vector, 0))
+
+
+@given(domain_and_vectors(1), st.data())
+def test_a_grouped_block_has_the_rows_of_its_groups(case, data):
+    domain, [vector] = case
+    base = LinearQuery.from_vector(domain, vector) * data.draw(st.sampled_from([1, Fraction(3, 2), -2]))
+    levels = data.draw(st.permutations(range(len(domain.shape))))[: data.draw(st.integers(0, 2))]
+    groups = {at: data.draw(groupings(domain.shape[at])) for at in levels}
+    block = GroupedBlock(base, groups)
+    split = ParallelBlock.group_by(base, groups)
+    assert block.places.tolist() == [row for row, query in enumerate(split) if not query.is_zero]
+    rows = split.take(block.places.tolist())
+    assert list(block) == list(rows)
+    assert list(block.primitive) == list(rows.primitive)
+    assert block.filled == (block, tuple(range(len(block))))
+    chosen = data.draw(st.permutations(range(len(block))))[:2]
+    for _ in range(2):  # before and after its queries are made
+        assert list(block.take(chosen)) == [rows[at] for at in chosen]
+    for same in (pickle.loads(pickle.dumps(block)), Block.from_json(domain, block.to_json())):
+        assert type(same) is GroupedBlock
+        assert list(same) == list(block)
+    measured, expected = block.primitive, rows.primitive
+    for neighbours in ("add-remove", "replace-one"):
+        assert measured.units(neighbours).tolist() == expected.units(neighbours).tolist()
+        assert measured.l1_sensitivity(neighbours) == expected.l1_sensitivity(neighbours)
+    counts = DataVector(domain, np.arange(domain.size))
+    assert counts.answers(measured).tolist() == counts.answers(expected).tolist()
+
+
+def test_a_grouped_block_keeps_its_form_where_its_rows_are_alike():
+    domain = Domain([Integer("age", 0, 9), Boolean("moved"), Boolean("employed")])
+    ages = LinearQuery.product(domain, {"age": range(0, 20, 2), "moved": [0, 1]})
+    assert type(GroupedBlock(ages, {2: [0, 1]}).primitive) is GroupedBlock
+    assert type(GroupedBlock(ages, {0: range(10)}).primitive) is ParallelBlock
+    either = LinearQuery.of(domain, age=[3]) | LinearQuery.of(domain, moved=[1])
+    assert type(GroupedBlock(either * Fraction(1, 3), {0: range(10)}).primitive) is GroupedBlock
+
+
+@pytest.mark.parametrize(
+    ("groups", "places", "says"),
+    [
+        ({0: [0, 1]}, None, "the group of every cell"),
+        ({2: [0, 1]}, None, "the group of every cell"),
+        ({1: [0, -1]}, None, "the group of every cell"),
+        ({1: [0, 1]}, [0, 0], "taken twice"),
+        ({1: [0, 1]}, [2], "outside its groups"),
+        ({1: [0, 1]}, [-1], "outside its groups"),
+        ({1: [0, 2**40]}, None, "too large"),
+    ],
+)
+def test_a_grouping_that_cannot_be_is_refused(groups, places, says):
+    domain = Domain([Integer("age", 0, 9), Boolean("moved")])
+    with pytest.raises((QueryError, QueryTooComplex), match=says):
+        GroupedBlock(LinearQuery.all(domain), groups, places)
 
 
 def groupings(size: int):

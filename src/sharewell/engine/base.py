@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from sharewell.errors import SourceError, Suggestion
 
-CellCounts = tuple[NDArray[np.int64], NDArray[np.int64]]
+#: Columns of integers, by name.
+Columns = Mapping[str, NDArray[np.integer[Any]]]
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class Engine(Protocol):
     def columns(self) -> Mapping[str, SourceColumn]:
         """The columns, keyed by the requested names."""
 
-    def fetch(self, statement: exp.Select) -> CellCounts:
-        """Run a statement that returns rows of `cell` and `count`."""
+    def fetch(self, statement: exp.Select) -> Columns:
+        """Run a statement whose columns are integers without NULL."""
 
     def close(self) -> None:
         """Close the source."""

@@ -20,6 +20,7 @@ from sqlglot import exp
 from sharewell.engine.base import SourceColumn
 from sharewell.errors import SourceError
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
+from sharewell.query.measure import Measure
 
 Type = exp.DataType.Type
 
@@ -235,6 +236,31 @@ def _days_since(start: dt.date, value: exp.Condition) -> exp.Condition:
 
 def _part(name: str, value: exp.Condition) -> exp.Condition:
     return exp.cast(exp.Extract(this=exp.var(name), expression=value.copy()), Type.INT)
+
+
+def centred_value(measure: Measure, column: SourceColumn) -> exp.Condition:
+    """Return the SQL of a measure's value: the number of steps from the middle, or NULL.
+
+    The value is clamped before it is rounded, so that no step can overflow. Both are monotone and the
+    bounds are on the grid: the result is the same as the other way round.
+    """
+    kinds = (Kind.INTEGER, Kind.NUMBER, Kind.TEXT)
+    if kind_of(column) not in kinds:
+        raise SourceError(
+            f"Cannot read column {column.name!r} of type {column.type.sql('duckdb')} as Measure.",
+            hint=f"Cast it to {_either([kind.value for kind in kinds])}.",
+        )
+    value, low = number(column), double(float(measure.low))
+    clamped = exp.Least(
+        this=exp.Greatest(this=value, expressions=[low], ignore_nulls=True),
+        expressions=[double(float(measure.high))],
+        ignore_nulls=True,
+    )
+    step = double(float(measure.step))
+    steps = exp.Round(this=exp.Div(this=exp.paren(clamped - low), expression=step))
+    centred = exp.cast(steps, Type.BIGINT) + measure.lowest
+    missing = exp.or_(is_null(value), value.eq(exp.cast(exp.Literal.string("NaN"), Type.DOUBLE)))
+    return exp.case().when(missing.not_(), centred)
 
 
 def kind_of(column: SourceColumn) -> Kind | None:

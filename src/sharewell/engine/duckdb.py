@@ -12,7 +12,7 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sharewell.engine.base import CellCounts, SourceColumn, find_columns
+from sharewell.engine.base import Columns, SourceColumn, find_columns
 from sharewell.errors import SourceError
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -63,11 +63,11 @@ class DuckDB:
             return self._connection.execute(sql, parameters).fetchall()
         raise self._unreadable
 
-    def fetch(self, statement: exp.Select) -> CellCounts:
-        """Run a statement and return the cells and their counts."""
+    def fetch(self, statement: exp.Select) -> Columns:
+        """Run a statement and return its columns."""
         with suppress(Exception):
             found = self._connection.execute(statement.sql(self.dialect)).fetchnumpy()
-            return np.asarray(found["cell"], dtype=np.int64), np.asarray(found["count"], dtype=np.int64)
+            return {name: np.asarray(column) for name, column in found.items()}
         raise self._unreadable
 
     def register(self, frame: object) -> exp.Table:

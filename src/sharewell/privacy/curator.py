@@ -17,6 +17,7 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
 from sharewell.privacy.budget import Amount, Budget, amount
+from sharewell.privacy.kronecker import ComposedRows, Product
 from sharewell.privacy.ledger import (
     Armed,
     Begun,
@@ -41,7 +42,7 @@ from sharewell.privacy.noise import (
     laplace_scale,
     laplace_variance,
 )
-from sharewell.privacy.sensitivity import KroneckerRows, checked
+from sharewell.privacy.sensitivity import Rows, checked, rebuilt
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
 from sharewell.query.block import Block, Measurable, Neighbours
 from sharewell.query.domain import Domain
@@ -199,17 +200,19 @@ class Curator:
 
     # Measurements
 
-    def scales(self, block: Measurable | KroneckerRows, cost: Amount) -> NDArray[np.float64]:
-        """The noise scale of each row that a cost buys for a block; public."""
-        exact = amount(cost, "The cost")
-        if block.domain != self.domain:
-            raise PrivacyError("The block and the data have different domains.")
-        units = block.units(self.neighbours)
+    def scales(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
+        """The noise scale of each row that a cost buys for a block; public, spends nothing."""
+        return self._scales(rebuilt(block, self.domain), amount(cost, "The cost"))
+
+    def _scales(self, rows: Rows | Product, cost: Fraction) -> NDArray[np.float64]:
+        if isinstance(rows, ComposedRows):
+            return np.concatenate([self._scales(part, fraction * cost) for part, fraction in rows.parts])
+        units = rows.units(self.neighbours)
         if self.budget.currency == "pure":
-            sensitivity = block.l1_sensitivity(self.neighbours)
-            return _per_value(units, lambda unit: laplace_scale(unit * sensitivity, exact))
-        squared = block.l2_sensitivity_squared(self.neighbours)
-        return _per_value(units, lambda unit: gaussian_scale(unit**2 * squared, exact))
+            sensitivity = rows.l1_sensitivity(self.neighbours)
+            return _per_value(units, lambda unit: laplace_scale(unit * sensitivity, cost))
+        squared = rows.l2_sensitivity_squared(self.neighbours)
+        return _per_value(units, lambda unit: gaussian_scale(unit**2 * squared, cost))
 
     def variances(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
         """The exact variance of each value that a cost buys for a block; public, spends nothing."""
@@ -237,20 +240,17 @@ class Curator:
         Privacy: costs nothing yet, and touches no data.
         """
         block, cost = request.block, request.cost
-        rows = self._checked(block)
+        rows = checked(block, self.domain)
         bill = self._bill(cost, request.payer)
         if not len(rows):
             raise PrivacyError("Cannot measure a block without rows.")
-        scales = self.scales(rows, cost)
+        scales = self._scales(rows, cost)
         scales.flags.writeable = False
         self._accounts.reserve(bill)
         reservation = Reservation(block, rows, scales, cost, bill)
         with self._lock:
             self._reservations.add(reservation)
         return reservation
-
-    def _checked(self, block: Measurable) -> Block | KroneckerRows:
-        return checked(block, self.domain, self.neighbours, 1 if self.budget.currency == "pure" else 2)
 
     def release(self, reservation: Reservation) -> None:
         """Release a reservation: nothing was charged for it."""
@@ -309,7 +309,7 @@ class Curator:
 
     def _measured(self, reserved: Reservation, charge: int, values: NDArray[np.int64]) -> Measurement:
         """Add the true answers to noise: the only line of a measurement that reads the data."""
-        values += reserved.rows.answers(self._data.counts)
+        values += self._data.answers(reserved.rows)
         values.flags.writeable = False
         variances = self._variances(reserved.scales)
         return Measurement(reserved.block, values, variances, reserved.cost, reserved.bill, charge)
@@ -359,8 +359,8 @@ class Curator:
     def _charged_before(self, charged: Charged, decode: Decode) -> Reservation:
         """The reservation that was charged before a crash; refuses scales that its cost does not buy."""
         block, cost = decode(self.domain, charged.purpose["measure"]), _cost(charged)
-        rows, scales = self._checked(block), _scales(charged)
-        needed = self.scales(rows, cost)
+        rows, scales = checked(block, self.domain), _scales(charged)
+        needed = self._scales(rows, cost)
         if scales.shape != needed.shape or not (scales >= needed).all():
             raise PrivacyError(
                 "The ledger is not consistent: it charged for less noise than its rows need.",
@@ -416,14 +416,13 @@ class Curator:
         ]
 
     def _opened(self, plan: SparseVectorPlan, armed: Armed, positives_left: int) -> SparseVector:
-        def answer(query: LinearQuery) -> int:
-            return int(query.dot(self._data.counts))
-
         def record(query: LinearQuery, guess: int) -> None:
             self._append([Exceeded(armed.charge, query.to_json(), guess)])
 
         threshold = armed.noisy_threshold
-        return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
+        return SparseVector(
+            plan, self.domain, self._data.answer, self._noise, record, threshold, positives_left
+        )
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         bill = self._accounts.bill(cost, payer)
@@ -558,7 +557,7 @@ def _cost(charged: Charged) -> Fraction:
 
 def _per_value(array: NDArray[Any], of_value: Callable[[Any], float]) -> NDArray[np.float64]:
     """A function of each number, computed once for equal ones."""
-    if len(array) == 1:
-        return np.array([of_value(array.item())], dtype=np.float64)
+    if len(array) and (array == array[0]).all():
+        return np.full(len(array), of_value(array[0].item()))
     different, where = np.unique(array, return_inverse=True)
     return np.array([of_value(value) for value in different.tolist()], dtype=np.float64)[where]

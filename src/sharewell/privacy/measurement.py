@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.ledger import Charged, Released
-from sharewell.privacy.sensitivity import KroneckerRows
+from sharewell.privacy.sensitivity import Rows
 from sharewell.privacy.sparse_vector import SparseVector
-from sharewell.query.block import Block, Measurable
+from sharewell.query.block import Measurable
 from sharewell.query.linear import LinearQuery
 
 
@@ -46,7 +46,7 @@ class Reservation:
 
     block: Measurable
     #: The kernel's own copy of the rows, whose sensitivity it has computed.
-    rows: Block | KroneckerRows
+    rows: Rows
     scales: NDArray[np.float64]
     cost: Fraction
     bill: Mapping[str, Fraction]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import QueryError, QueryTooComplex
-from sharewell.query.diagram import MAX_WEIGHT, Node, are_disjoint
+from sharewell.query import diagram
+from sharewell.query.diagram import MAX_STEPS, MAX_WEIGHT, Node, are_disjoint
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -24,26 +27,34 @@ MAX_COLUMNS = 200_000
 MAX_PAIRED_COLUMNS = 512
 
 
+class Data(Protocol):
+    """A data vector, dense or sparse, as rows are answered on it."""
+
+    def answer(self, query: LinearQuery) -> int:
+        """Return the exact answer of a query."""
+
+    def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the exact answer of a query in every combination of groups: one axis for each."""
+
+    def marginal(self, levels: Sequence[int], vectors: Sequence[int]) -> NDArray[np.int64]:
+        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
+
+
+class Answerable(Protocol):
+    """Rows that can be answered on data."""
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row."""
+
+
 class Measurable(Protocol):
-    """Input of the kernel: integer-weighted rows over a domain, and their sensitivity."""
+    """Input of the kernel: integer-weighted rows over a domain. It computes their sensitivity itself."""
 
     @property
     def domain(self) -> Domain:
         """The domain of the rows."""
 
     def __len__(self) -> int: ...
-
-    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
-        """Return each row's unit: the noise of a row is its unit times a common scale."""
-
-    def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact answer of every row on a dense array of counts."""
-
-    def l1_sensitivity(self, neighbours: Neighbours) -> int:
-        """Return the L1 distance, in units, between the answers of neighbouring tables."""
-
-    def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
-        """Return the squared L2 distance, in units, between the answers of neighbouring tables."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data."""
@@ -93,9 +104,9 @@ class Block(Sequence[LinearQuery]):
         """Return 1 for every row: all get the same noise."""
         return np.ones(len(self.queries), dtype=np.int64)
 
-    def answers(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the exact answer of every query on a dense array of counts."""
-        return np.array([query.dot(array) for query in self.queries], dtype=np.int64)
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every query."""
+        return np.array([data.answer(query) for query in self.queries], dtype=np.int64)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the largest L1 norm of a column; under replace-one, the largest distance of two."""
@@ -131,6 +142,9 @@ class Block(Sequence[LinearQuery]):
     def columns(self) -> frozenset[tuple[tuple[int, int], ...]]:
         """The distinct columns of the block's matrix, each as its non-zero (row, weight) pairs.
 
+        With measures, those of the extreme rows of the table: every other is between them, and both
+        norms are convex.
+
         Under replace-one, a row may be replaced by one outside the domain, so the empty column is
         included unless the domain covers every possible row.
         """
@@ -146,13 +160,18 @@ class Block(Sequence[LinearQuery]):
                 )
             if not any(node.children for _, _, node in active):
                 found.add(tuple((row, weight) for row, weight, _ in active))
+            elif self.domain.measures and active[0][2].children == (diagram.TERMINAL,):
+                extremes = _extreme_columns(self.domain, active)
+                steps += len(extremes)
+                found.update(extremes)
             else:
                 pending.extend(_split(active))
         return frozenset(found)
 
     def _whole(self) -> tuple[LinearQuery, ...]:
         """Return the queries after checking that their weights are integers and bounded."""
-        weighted = [query for query in self.queries if not query.is_predicate]
+        plain = not self.domain.measures
+        weighted = [query for query in self.queries if not (plain and query.is_predicate)]
         if any(q.scale.denominator != 1 for q in weighted):
             raise QueryError(
                 "Sensitivity requires queries with integer weights.",
@@ -171,6 +190,8 @@ class Block(Sequence[LinearQuery]):
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> Block:
         """Read a block that `to_json` wrote."""
+        if data["kind"] == GroupedBlock.kind:
+            return GroupedBlock.from_json(domain, data)
         kind = {block.kind: block for block in (Block, ParallelBlock)}[data["kind"]]
         return kind(domain, [LinearQuery.from_json(domain, query) for query in data["queries"]])
 
@@ -190,7 +211,9 @@ class ParallelBlock(Block):
     @classmethod
     def of(cls, block: Block) -> ParallelBlock:
         """Convert a block whose queries share no cell."""
-        if not are_disjoint([query.root for query in block if query.root]):
+        if isinstance(block, GroupedBlock):
+            return block
+        if not are_disjoint([q.root for q in block if q.root], len(block.domain.attributes)):
             raise QueryError(
                 "Two queries of the block overlap in a cell.", hint="Put them in separate blocks."
             )
@@ -240,6 +263,177 @@ class ParallelBlock(Block):
     def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
         """Return 1, or 2 under replace-one: the number of queries that change, each by one unit."""
         return 1 if neighbours == "add-remove" else 2
+
+
+class GroupedBlock(ParallelBlock):
+    """The rows of a GROUP BY: a base query in every combination of groups in which it has a weight.
+
+    `groups[level][cell]` is the group of an attribute's cell. `places` are the combinations of the rows,
+    numbered in C order of the groups. All rows are answered in one pass.
+
+    Privacy: the rows are disjoint by construction, since a cell is in one combination.
+
+    >>> from sharewell import Boolean, Domain, Integer, LinearQuery
+    >>> domain = Domain([Integer("age", 0, 9), Boolean("employed")])
+    >>> adults = LinearQuery.of(domain, age=range(4, 10))
+    >>> GroupedBlock(adults, {1: [0, 1], 0: [0] * 4 + [1] * 3 + [2] * 3}).places.tolist()
+    [1, 2, 4, 5]
+    """
+
+    kind = "grouped"
+
+    base: LinearQuery
+    groups: Mapping[int, NDArray[np.int64]]
+    places: NDArray[np.int64]
+
+    def __init__(
+        self,
+        base: LinearQuery,
+        groups: Mapping[int, Sequence[int] | NDArray[np.int64]],
+        places: Iterable[int] | None = None,
+    ) -> None:
+        object.__setattr__(self, "domain", base.domain)
+        object.__setattr__(self, "base", base)
+        own = {level: _of_cells(base.domain, level, of_cell) for level, of_cell in groups.items()}
+        object.__setattr__(self, "groups", MappingProxyType(own))
+        count = math.prod(self.shape)
+        if count > MAX_STEPS:
+            raise QueryTooComplex(
+                f"A GROUP BY of {count:,} combinations is too large.", hint="Group by fewer values."
+            )
+        chosen = self._nonempty() if places is None else np.array([*places], dtype=np.int64)
+        if len(np.unique(chosen)) < len(chosen):
+            raise QueryError("A row of a parallel block cannot be taken twice.")
+        if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
+            raise QueryError("A row of a grouped block is outside its groups.")
+        chosen.flags.writeable = False
+        object.__setattr__(self, "places", chosen)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of groups of each grouped attribute."""
+        return tuple(int(of_cell.max()) + 1 for of_cell in self.groups.values())
+
+    def _nonempty(self) -> NDArray[np.int64]:
+        if self.base.root is None:
+            return np.zeros(0, dtype=np.int64)
+        found = diagram.support(self.base.root, self.groups)
+        return np.flatnonzero(found.transpose(np.argsort(np.argsort(list(self.groups)))))
+
+    @cached_property
+    def queries(self) -> tuple[LinearQuery, ...]:
+        """The rows as queries; made only where they are needed one by one."""
+        parts, stride = {0: self.base}, math.prod(self.shape)
+        for (level, of_cell), count in zip(self.groups.items(), self.shape, strict=True):
+            stride //= count
+            wanted = set((self.places // stride).tolist())
+            parts = {
+                place: part
+                for before, query in parts.items()
+                for place, part in enumerate(query.split(level, of_cell, count), before * count)
+                if place in wanted
+            }
+        return tuple([parts[place] for place in self.places.tolist()])
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, rows: Iterable[int]) -> GroupedBlock:
+        """Return a subset of the rows, each at most once."""
+        chosen = list(rows)
+        taken = GroupedBlock(self.base, self.groups, self.places[chosen])
+        if "queries" in self.__dict__:
+            taken.__dict__["queries"] = tuple([self.queries[row] for row in chosen])
+        return taken
+
+    @cached_property
+    def primitive(self) -> ParallelBlock:
+        """The rows divided by their scales: integer weights, as measured."""
+        if not self._is_even:
+            return super().primitive
+        return (
+            self if self.base.scale == 1 else GroupedBlock(self.base.primitive, self.groups, self.places)
+        )
+
+    @cached_property
+    def _is_even(self) -> bool:
+        """Whether all rows have the scale and the range of weights of the base.
+
+        So it is where the base is a condition on the attributes times the same weights of vectors
+        everywhere, and where it is a product with weights 0 and 1 on the grouped attributes.
+        """
+        level = {self.base.root} - {None}
+        condition = product = True
+        for at in range(len(self.domain.attributes)):
+            plain = all(0 <= node.weights.min() <= node.weights.max() <= 1 for node in level if node)
+            condition = condition and plain
+            product = product and len(level) <= 1 and (plain or at not in self.groups)
+            level = {child for node in level if node for child in node.children}
+        return (condition or product) and len(level) <= 1
+
+    @cached_property
+    def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:
+        """The block itself, and the positions of its rows: none is empty."""
+        return self, tuple(range(len(self)))
+
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
+        """Return the sensitivity of each row on its own."""
+        if not self._is_even:
+            return super().units(neighbours)
+        [unit] = ParallelBlock(self.domain, [self.base]).units(neighbours)
+        return np.full(len(self), unit)
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row, in one pass over the data."""
+        return data.by_group(self.base, self.groups).ravel()[self.places]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the block as JSON data: each attribute's groups as [group, number of cells] runs."""
+        groups = [[level, _runs(of_cell)] for level, of_cell in self.groups.items()]
+        places = self.places.tolist()
+        return {"kind": self.kind, "base": self.base.to_json(), "groups": groups, "places": places}
+
+    @classmethod
+    def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> GroupedBlock:
+        """Read a block that `to_json` wrote."""
+        groups = {
+            level: np.repeat(*np.array(runs, dtype=np.int64).reshape(-1, 2).T)
+            for level, runs in data["groups"]
+        }
+        return cls(LinearQuery.from_json(domain, data["base"]), groups, data["places"])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GroupedBlock, (self.base, dict(self.groups), self.places)
+
+
+def _of_cells(
+    domain: Domain, level: int, of_cell: Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Copy the groups of an attribute's cells."""
+    own = np.array(of_cell, dtype=np.int64)
+    if not 0 <= level < len(domain.attributes) or own.shape != (domain.shape[level],) or own.min() < 0:
+        raise QueryError("A GROUP BY requires the group of every cell of an attribute.")
+    own.flags.writeable = False
+    return own
+
+
+def _runs(of_cell: NDArray[np.int64]) -> list[list[int]]:
+    starts = np.flatnonzero(np.diff(of_cell, prepend=-1))
+    lengths = np.diff(starts, append=len(of_cell))
+    runs: list[list[int]] = np.stack([of_cell[starts], lengths], axis=1).tolist()
+    return runs
+
+
+def _extreme_columns(
+    domain: Domain, active: list[tuple[int, int, Node]]
+) -> set[tuple[tuple[int, int], ...]]:
+    """Return the columns of the extreme rows of a cell, from the weights of its vectors."""
+    weights = np.array([node.vectors[0][0] * scale for _, scale, node in active], dtype=object)
+    found = set()
+    for added in domain.row_extremes(np.flatnonzero((weights != 0).any(axis=0)).tolist()):
+        sums = (weights @ np.array(added, dtype=object)).tolist()
+        found.add(tuple((row, total) for (row, _, _), total in zip(active, sums, strict=True) if total))
+    return found
 
 
 def _split(active: list[tuple[int, int, Node]]) -> Iterator[list[tuple[int, int, Node]]]:

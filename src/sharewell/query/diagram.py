@@ -43,6 +43,8 @@ MAX_PAIRS = 50_000
 MAX_STEPS = 2**22
 #: The maximum number of weights that a node keeps as dense vectors.
 MAX_KEPT = 1024
+#: The largest table of the runs of nodes by cell; beyond it they are searched for.
+MAX_TABLE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,22 +362,27 @@ def fill(size: int, starts: Weights, lengths: Weights) -> tuple[Weights, Weights
     return filled, np.where(filled < ends[at], at, -1)
 
 
-def are_disjoint(nodes: Sequence[Node]) -> bool:
+def are_disjoint(nodes: Sequence[Node], levels: int | None = None) -> bool:
     """Return whether no cell has a weight in two of these functions.
+
+    With `levels`, a cell is given by so many levels: functions with weights in one of them overlap,
+    wherever these are on the levels below.
 
     Descends level by level into the sets of functions that share a run of cells. Each set is looked at
     once, so the time is that of a pass over the diagrams; if it is not, QueryTooComplex is raised.
     """
-    pending, seen, steps = [list(nodes)], set[frozenset[bytes]](), 0
+    pending, seen, steps = [(1, list(nodes))], set[frozenset[bytes]](), 0
     if len({node.digest for node in nodes}) < len(nodes):
         return False
     while pending:
         #: The children whose runs end, and those whose runs begin, at each cell.
         ends, begins = defaultdict[int, list[Node]](list), defaultdict[int, list[Node]](list)
-        for node in pending.pop():
+        level, sharing = pending.pop()
+        for node in sharing:
             for start, end, _, at in node.runs:
-                begins[start].append(node.children[at])
-                ends[end].append(node.children[at])
+                child = TERMINAL if level == levels else node.children[at]
+                begins[start].append(child)
+                ends[end].append(child)
         active: dict[bytes, Node] = {}
         for cell in sorted(begins.keys() | ends.keys()):
             for child in ends[cell]:
@@ -389,7 +396,7 @@ def are_disjoint(nodes: Sequence[Node]) -> bool:
                 raise _too_complex()
             if len(active) > 1 and (key := frozenset(active)) not in seen:
                 seen.add(key)
-                pending.append(list(active.values()))
+                pending.append((level + 1, list(active.values())))
     return True
 
 
@@ -404,6 +411,52 @@ def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], las
         return memo[node]
 
     return visit(node)
+
+
+def extremes(
+    root: Node, levels: int, of_last: Callable[[Weights], tuple[int, int]] | None = None
+) -> tuple[int, int]:
+    """Return the smallest and the largest non-zero weight.
+
+    With `of_last`, the functions below so many levels count as what it returns for their weights.
+    """
+    memo: dict[Node, tuple[int, int]] = {TERMINAL: (1, 1)}
+
+    def visit(node: Node, level: int) -> tuple[int, int]:
+        if node not in memo:
+            if level == levels and of_last:
+                [(weights, _)] = node.vectors
+                memo[node] = of_last(weights)
+            else:
+                below = [visit(child, level + 1) for child in node.children]
+                found = [weight * end for _, _, weight, at in node.runs for end in below[at]]
+                memo[node] = min(found), max(found)
+        return memo[node]
+
+    return visit(root, 0)
+
+
+def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Return in which combinations of groups a function has a weight: one axis for each grouped level.
+
+    `groups[level][cell]` is the group of a cell.
+    """
+    memo: dict[Node, NDArray[np.bool_]] = {TERMINAL: np.ones((), dtype=bool)}
+
+    def visit(node: Node, level: int) -> NDArray[np.bool_]:
+        if node not in memo:
+            below = [visit(child, level + 1) for child in node.children]
+            if level not in groups:
+                memo[node] = np.logical_or.reduce(below)
+            else:
+                of_cell, lengths = groups[level], np.diff(node.starts, append=node.size)
+                found = np.zeros((int(of_cell.max()) + 1, *below[0].shape), dtype=bool)
+                for at, under in enumerate(below):
+                    found[np.unique(of_cell[np.repeat(node.which == at, lengths)])] |= under
+                memo[node] = found
+        return memo[node]
+
+    return visit(root, 0)
 
 
 def nbytes(nodes: Iterable[Node]) -> int:
@@ -426,31 +479,55 @@ def sizes(node: Node) -> tuple[int, ...]:
 
 
 def apply(node: Node, array: NDArray[Any]) -> float:
-    """Return the inner product of a function with a dense array that has one axis per attribute.
-
-    The array is first sliced to the bounding box of the function's support, which is free. Then, level
-    by level, each node holds the slices of the array that reach it, already weighted and summed over
-    the attributes above, so each node is visited once regardless of the number of paths to it.
-    """
+    """Return the inner product of a function with a dense array that has one axis per attribute."""
     if array.ndim == 1:
         # The children of a node are distinct, and the terminal is the only child here.
         [(weights, _)] = node.vectors
         return (array @ weights).item()
+    answer: float = apply_by_group(node, array, {}).item()
+    return answer
+
+
+def apply_by_group(
+    node: Node, array: NDArray[Any], groups: Mapping[int, NDArray[np.int64]]
+) -> NDArray[Any]:
+    """Return the inner product for every combination of groups: one axis for each grouped level.
+
+    `groups[level][cell]` is the group of a cell. The array is first sliced to the bounding box of the
+    function's support, which is free. Then, level by level, each node holds the slices of the array
+    that reach it, already weighted and summed over the attributes above, so each node is visited once
+    regardless of the number of paths to it.
+    """
     boxes, level = [], {node}
     while TERMINAL not in level:
         spans = [each.span for each in level]
         boxes.append(slice(min(first for first, _ in spans), max(end for _, end in spans)))
         level = {child for each in level for child in each.children}
     reached: dict[Node, NDArray[Any]] = {node: array[tuple(boxes)]}
-    for box in boxes:
+    for depth, box in enumerate(boxes):
         below: dict[Node, NDArray[Any]] = {}
         for at, part in reached.items():
             for weights, child in at.vectors:
-                summed = _contract(weights[box], part)
+                if depth in groups:
+                    count = int(groups[depth].max()) + 1
+                    summed = _contract_groups(weights[box], part, groups[depth][box], count)
+                else:
+                    summed = _contract(weights[box], part)
                 below[child] = below[child] + summed if child in below else summed
         reached = below
-    answer: float = reached[TERMINAL].item()
-    return answer
+    return reached[TERMINAL]
+
+
+def _contract_groups(
+    weights: Weights, part: NDArray[Any], of_cell: NDArray[np.int64], count: int
+) -> NDArray[Any]:
+    """Sum `part` over the cells of every group along its first axis, which becomes the last."""
+    order = np.argsort(of_cell, kind="stable")
+    found, starts = np.unique(of_cell[order], return_index=True)
+    weighted = part[order] * weights[order].reshape(-1, *[1] * (part.ndim - 1))
+    summed = np.zeros((count, *part.shape[1:]), dtype=weighted.dtype)
+    summed[found] = np.add.reduceat(weighted, starts, axis=0)
+    return np.moveaxis(summed, 0, -1)
 
 
 def _contract(weights: Weights, part: NDArray[Any]) -> NDArray[Any]:
@@ -463,6 +540,66 @@ def _contract(weights: Weights, part: NDArray[Any]) -> NDArray[Any]:
     if (chosen == 1).all():
         return np.asarray(rows.sum(axis=0))
     return np.asarray(np.tensordot(chosen, rows, axes=1))
+
+
+def evaluate(
+    root: Node, codes: Sequence[NDArray[Any]]
+) -> tuple[NDArray[Any] | None, NDArray[Any] | None, list[Node]]:
+    """Evaluate a function on a list of cells, given by one array of codes for each of its first levels.
+
+    Returns the weight of every cell (None if all are 1), then for functions with further levels the
+    index of the node that a cell leads to (None if all lead to the first) and these nodes. A level on
+    which the function is constant is not read. The time depends on the function and the number of
+    cells alone.
+    """
+    weights: NDArray[Any] | None = None
+    at: NDArray[Any] | None = None
+    nodes = [root]
+    for column in codes:
+        children = list(dict.fromkeys(child for node in nodes for child in node.children))
+        if any(len(node.starts) > 1 for node in nodes):
+            own = _weights_at(nodes, at, column)
+            weights = own if weights is None else _times(weights, own)
+            if len(children) > 1:
+                numbers = {child: number for number, child in enumerate(children)}
+                into = [[numbers[child] for child in node.children] for node in nodes]
+                # A run without weight leads anywhere.
+                targets = [np.array(each)[node.which] for each, node in zip(into, nodes, strict=True)]
+                kind = np.min_scalar_type(len(children))
+                at = _look_up(nodes, at, column, np.concatenate(targets).astype(kind))
+            else:
+                at = None
+        # Otherwise every node leads to a child of its own, so the indices stay.
+        nodes = children
+    return weights, at, nodes
+
+
+def _weights_at(nodes: Sequence[Node], at: NDArray[Any] | None, column: NDArray[Any]) -> NDArray[Any]:
+    """Return each cell's weight at its node; booleans if all are 0 or 1."""
+    own = np.concatenate([node.weights for node in nodes])
+    plain = own.min() >= 0 and own.max() == 1
+    if plain and at is None and np.count_nonzero(own) == 1:
+        # One range of codes; unsigned numbers wrap around below it.
+        first, end = nodes[0].span
+        return np.asarray(column - column.dtype.type(first) < column.dtype.type(end - first))
+    return _look_up(nodes, at, column, own.astype(bool) if plain else own)
+
+
+def _look_up(
+    nodes: Sequence[Node], at: NDArray[Any] | None, column: NDArray[Any], of_run: NDArray[Any]
+) -> NDArray[Any]:
+    """Look up, for every cell, a value of its run at its node; `of_run` has those of all nodes."""
+    size = nodes[0].size
+    starts = np.concatenate([node.starts + number * size for number, node in enumerate(nodes)])
+    if at is not None:
+        column = at * np.int64(size) + column
+    if len(nodes) * size <= MAX_TABLE:
+        return np.repeat(of_run, np.diff(starts, append=len(nodes) * size)).take(column)
+    return of_run[np.searchsorted(starts, column, "right") - 1]
+
+
+def _times(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    return left & right if left.dtype == right.dtype == bool else np.asarray(left * right)
 
 
 def dense(node: Node) -> Weights:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable
+import operator
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.errors import DomainError, DomainTooLarge
+from sharewell.errors import DomainError, DomainTooLarge, QueryTooComplex
 from sharewell.query.attribute import Attribute, Bins, Category, Label
+from sharewell.query.measure import Measure
 
 #: The maximum number of cells of a data vector: 1 GiB of counts.
 MAX_CELLS = 2**27
+#: The maximum number of ways in which the values of several measures are combined.
+MAX_EXTREMES = 3**8
 
 
 class Column:
@@ -59,17 +64,22 @@ class Column:
 class Domain:
     """The attributes of a table, in order; the cells are their product, in C order.
 
+    With measures, every cell has several numbers, along one further axis: the number of its rows, then
+    for each measure, if it is nullable, the number of its values, and the sum of its centred values.
+
     >>> from sharewell import Boolean, Domain, Integer
     >>> Domain([Integer("age", 0, 85), Boolean("employed")]).size
     172
     """
 
     attributes: tuple[Attribute, ...]
+    measures: tuple[Measure, ...] = ()
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
+    def __init__(self, attributes: Iterable[Attribute], measures: Iterable[Measure] = ()) -> None:
         if not isinstance(attributes, Iterable):
             raise DomainError("A domain requires a list of attributes.", hint="Write Domain([...]).")
         object.__setattr__(self, "attributes", tuple(attributes))
+        object.__setattr__(self, "measures", tuple(measures))
         if not self.attributes:
             raise DomainError("A domain requires at least one attribute.")
         for attribute in self.attributes:
@@ -83,7 +93,13 @@ class Domain:
                     f"{attribute.name!r} has {attribute.size:,} cells; the limit is {MAX_CELLS:,}.",
                     hint="Use coarser bins.",
                 )
+        for measure in self.measures:
+            if not isinstance(measure, Measure):
+                raise DomainError(
+                    f"The measures of a domain cannot be {measure!r}.", hint="Use Measure."
+                )
         names = [name for a in self.attributes for name in (a.name, *a.bins_by_name)]
+        names += [measure.name for measure in self.measures]
         for i, name in enumerate(names):
             if name.casefold() in (other.casefold() for other in names[:i]):
                 raise DomainError(f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL.")
@@ -93,13 +109,61 @@ class Domain:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The number of cells of each attribute."""
-        return tuple(attribute.size for attribute in self.attributes)
+        """The number of cells of each attribute; with measures, then the number of vectors."""
+        sizes = tuple(attribute.size for attribute in self.attributes)
+        return (*sizes, self.vectors) if self.measures else sizes
 
     @cached_property
     def size(self) -> int:
-        """The number of cells."""
+        """The number of cells, times the number of vectors."""
         return math.prod(self.shape)
+
+    @cached_property
+    def vectors(self) -> int:
+        """The number of vectors: the counts, and one or two for each measure."""
+        return 1 + sum(1 + measure.nullable for measure in self.measures)
+
+    def vectors_of(self, name: str) -> tuple[int, int]:
+        """Return the vectors of a measure: the number of its values, and their centred sum."""
+        at = 1
+        for measure in self.measures:
+            if measure.name.casefold() == name.casefold():
+                return (at, at + 1) if measure.nullable else (0, at)
+            at += 1 + measure.nullable
+        raise DomainError(
+            f"Unknown measure {name!r}.",
+            hint=f"The measures are {', '.join(measure.name for measure in self.measures) or 'none'}.",
+        )
+
+    def row_extremes(self, used: Collection[int]) -> list[list[int]]:
+        """Return the most that a row can add to the vectors: every row is between these.
+
+        Only the measures with a vector in `used` are varied; the others add 0.
+        """
+        rows, at = [[1]], 1
+        for measure in self.measures:
+            end = at + 1 + measure.nullable
+            varied = any(at <= vector < end for vector in used)
+            rows = [
+                [*row, *added]
+                for row in rows
+                for added in (measure.extremes if varied else [(0,) * (end - at)])
+            ]
+            if len(rows) > MAX_EXTREMES:
+                raise QueryTooComplex("The query combines too many measures.", hint="Split it.")
+            at = end
+        return rows
+
+    def row_range(self, weights: Sequence[int]) -> tuple[int, int]:
+        """Return the least and the most that a row adds to a sum with these weights on the vectors."""
+        low = high = int(weights[0])
+        at = 1
+        for measure in self.measures:
+            end = at + 1 + measure.nullable
+            own = [int(weight) for weight in weights[at:end]]
+            sums = [sum(map(operator.mul, own, added)) for added in measure.extremes]
+            low, high, at = low + min(sums), high + max(sums), end
+        return low, high
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -119,13 +183,24 @@ class Domain:
     @cached_property
     def fingerprint(self) -> str:
         """A digest that is the same for domains with the same cells."""
-        cells = [(type(a).__name__, a.name, a.values, a.other, a.nullable) for a in self.attributes]
+        cells: list[Any] = [
+            (type(a).__name__, a.name, a.values, a.other, a.nullable) for a in self.attributes
+        ]
+        cells += [
+            ("Measure", m.name, m.column, str(m.low), str(m.high), str(m.step), m.nullable)
+            for m in self.measures
+        ]
         return hashlib.blake2b(repr(cells).encode(), digest_size=16).hexdigest()
 
     @property
     def may_drop(self) -> bool:
-        """Whether a row can fall outside every cell; false if every attribute has an `other` cell."""
-        return any(attribute.other is None for attribute in self.attributes)
+        """Whether a row can fall outside every cell.
+
+        It cannot if every attribute has an `other` cell, and every measure is nullable.
+        """
+        return any(attribute.other is None for attribute in self.attributes) or not all(
+            measure.nullable for measure in self.measures
+        )
 
     def index(self, name: str) -> int:
         """Return the position of an attribute."""

@@ -272,15 +272,12 @@ class LinearQuery:
 
     @cached_property
     def _extremes(self) -> tuple[Fraction, Fraction]:
-        """The smallest and the largest non-zero weight."""
-
-        def ends(runs: list[tuple[int, int, tuple[int, int]]]) -> tuple[int, int]:
-            found = [weight * end for weight, _, below in runs for end in below]
-            return min(found), max(found)
-
-        if self.root is None or self.root.is_predicate:
+        """The smallest and the largest non-zero weight; with measures, what a row can add."""
+        if self.root is None or (self.root.is_predicate and not self.domain.measures):
             return self.scale, self.scale
-        low, high = sorted(self.scale * end for end in diagram.fold(self.root, ends, (1, 1)))
+        of_row = self.domain.row_range if self.domain.measures else None
+        ends = diagram.extremes(self.root, len(self.domain.attributes), of_row)
+        low, high = sorted(self.scale * end for end in ends)
         return low, high
 
     @cached_property

@@ -25,6 +25,7 @@ from sharewell.privacy.curator import Curator, Decode
 from sharewell.privacy.ledger import Answered, Armed, Charged, Event, Exceeded, Released
 from sharewell.privacy.measurement import Measurement, Reservation
 from sharewell.privacy.noise import NoNoise
+from sharewell.privacy.sensitivity import checked
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
 from sharewell.query.linear import LinearQuery
 from sharewell.service.verify.audit import LedgerSnapshot
@@ -152,7 +153,7 @@ class ReplayedCurator(Curator):
             return
         cost = sum(charged.bill.values(), Fraction(0))
         block = decode(self.domain, charged.purpose["measure"])
-        rows = self._checked(block)
+        rows = checked(block, self.domain)
         reserved = Reservation(block, rows, self.scales(rows, cost), cost, charged.bill)
         self.replayed.append(self._measurement(number, reserved))
 

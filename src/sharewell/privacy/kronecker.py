@@ -1,0 +1,260 @@
+"""Rows that are Kronecker products of small matrices, as seeds are: their sensitivity and their answers.
+
+The kernel builds these from the public matrices of a strategy, and from nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sharewell.errors import DomainTooLarge, PrivacyError
+from sharewell.query.block import Data, Neighbours
+from sharewell.query.diagram import MAX_WEIGHT
+from sharewell.query.domain import MAX_CELLS, Domain
+
+#: Whole-number matrices by level: None is the unit matrix, and a level that is left out is summed.
+Factors = Mapping[int, sp.csr_array | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The Kronecker product of one matrix for each level. All rows get the same noise."""
+
+    domain: Domain
+    factors: Factors
+
+    def __post_init__(self) -> None:
+        own = {level: _own(self.factors[level]) for level in sorted(self.factors)}
+        object.__setattr__(self, "factors", MappingProxyType(own))
+        shape = self.domain.shape
+        for level, matrix in own.items():
+            if not 0 <= level < len(shape) or (matrix is not None and matrix.shape[1] != shape[level]):
+                raise PrivacyError("The strategy and the data have different domains.")
+        if self._attributes_product(_largest) * self._row_norm(1, largest=True) > MAX_WEIGHT:
+            raise PrivacyError(f"The weights of a strategy must not exceed {MAX_WEIGHT:,}.")
+        if max(len(self), prod(shape[level] for level in self._levels)) > MAX_CELLS:
+            raise DomainTooLarge(
+                f"A part of a strategy has more than {MAX_CELLS:,} cells.",
+                hint="Measure marginals of fewer attributes.",
+            )
+
+    def __len__(self) -> int:
+        shape = self.domain.shape
+        return prod(shape[at] if m is None else m.shape[0] for at, m in self.factors.items())
+
+    @cached_property
+    def _levels(self) -> list[int]:
+        """The attributes that are not summed."""
+        attributes = range(len(self.domain.attributes))
+        return [at for at, m in self.factors.items() if at in attributes and not _is_total(m)]
+
+    @cached_property
+    def _of_vectors(self) -> sp.csr_array:
+        """The matrix on the vectors: 1 for the counts alone."""
+        level, vectors = len(self.domain.attributes), self.domain.vectors
+        matrix = self.factors.get(level, sp.csr_array(np.ones((1, vectors), dtype=np.int64)))
+        return sp.eye_array(vectors, dtype=np.int64, format="csr") if matrix is None else matrix
+
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
+        """Return 1 for every row: all get the same noise."""
+        return np.ones(len(self), dtype=np.int64)
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row: a marginal of the data, times the matrices."""
+        used = np.unique(self._of_vectors.indices)
+        tensor = _times(self._of_vectors[:, used], data.marginal(self._levels, used.tolist()), 0)
+        for axis, level in enumerate(self._levels, 1):
+            if (matrix := self.factors[level]) is not None:
+                tensor = _times(matrix, tensor, axis)
+        return np.moveaxis(tensor, 0, -1).ravel()
+
+    def largest_column(self, power: int) -> int:
+        """Return the largest sum over a column of the absolute weights to a power.
+
+        A column of a product is the product of columns, so its norm is the product of theirs. On the
+        vectors, it is what a row of the table adds to them.
+        """
+        return self._attributes_product(lambda m: _column_norm(m, power)) * self._row_norm(power)
+
+    def _attributes_product(self, of_matrix: Callable[[sp.csr_array | None], int]) -> int:
+        attributes = range(len(self.domain.attributes))
+        return prod(of_matrix(matrix) for at, matrix in self.factors.items() if at in attributes)
+
+    @cached_property
+    def _rows(self) -> list[list[int]]:
+        """What the extreme rows of the table add to the vectors, times their matrix."""
+        matrix = self._of_vectors.toarray().astype(object)
+        extremes = self.domain.row_extremes(np.unique(self._of_vectors.indices).tolist())
+        return [(matrix @ np.array(row, dtype=object)).tolist() for row in extremes]
+
+    def _row_norm(self, power: int, *, largest: bool = False) -> int:
+        combine = max if largest else sum
+        return max(combine(abs(change) ** power for change in row) for row in self._rows)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a row of the table can add a negative number."""
+        negative = any(m is not None and bool((m.data < 0).any()) for m in self.factors.values())
+        return negative or any(change < 0 for row in self._rows for change in row)
+
+    def l1_sensitivity(self, neighbours: Neighbours) -> int:
+        """Return the largest column norm, or twice that under replace-one."""
+        return self.largest_column(1) * (1 if neighbours == "add-remove" else 2)
+
+    def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
+        """Return the same for squares; two columns without negative weights differ by at most both."""
+        return self.largest_column(2) * (1 if neighbours == "add-remove" else 4 if self.is_signed else 2)
+
+
+@dataclass(frozen=True, eq=False)
+class KroneckerRows:
+    """A stack of products that are measured together, with the same noise on all rows."""
+
+    domain: Domain
+    parts: tuple[Product, ...]
+    name: str
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
+        """Return 1 for every row: all get the same noise."""
+        return np.ones(len(self), dtype=np.int64)
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row."""
+        return np.concatenate([part.answers(data) for part in self.parts])
+
+    def l1_sensitivity(self, neighbours: Neighbours) -> int:
+        """Return the sum of the parts' sensitivities: exact for one part, and a bound for several."""
+        return sum(part.l1_sensitivity(neighbours) for part in self.parts)
+
+    def l2_sensitivity_squared(self, neighbours: Neighbours) -> int:
+        """Return the same for squares."""
+        return sum(part.l2_sensitivity_squared(neighbours) for part in self.parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rows as JSON data, in the form of a strategy."""
+        parts = [[factor for _, factor in _factors_to_json(part)] for part in self.parts]
+        return {"kind": "strategy", "name": self.name, "parts": parts}
+
+
+@dataclass(frozen=True, eq=False)
+class ComposedRows:
+    """Products that are measured one by one, each with its own fraction of the cost.
+
+    >>> from fractions import Fraction
+    >>> from sharewell import Domain, Integer
+    >>> domain = Domain([Integer("age", 0, 85), Integer("sex", 1, 2)])
+    >>> total, by_age = ({}, Fraction(1, 4)), ({0: None}, Fraction(3, 4))
+    >>> len(ComposedRows(domain, [total, by_age], "marginals"))
+    87
+    """
+
+    kind = "composed"
+
+    domain: Domain
+    products: Sequence[tuple[Factors, Fraction]]
+    name: str
+    parts: tuple[tuple[Product, Fraction], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = tuple((Product(self.domain, factors), part) for factors, part in self.products)
+        fractions = [part for _, part in parts]
+        if any(type(part) is not Fraction or part <= 0 for part in fractions) or sum(fractions) > 1:
+            raise PrivacyError("The fractions of a cost must be positive and sum to at most 1.")
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "products", tuple((product.factors, part) for product, part in parts))
+
+    def __len__(self) -> int:
+        return sum(len(product) for product, _ in self.parts)
+
+    def answers(self, data: Data) -> NDArray[np.int64]:
+        """Return the exact answer of every row."""
+        return np.concatenate([product.answers(data) for product, _ in self.parts])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rows as JSON data: for each product its fraction, and its matrices by level."""
+        parts = [
+            {"fraction": str(part), "factors": [list(pair) for pair in _factors_to_json(product)]}
+            for product, part in self.parts
+        ]
+        return {"kind": self.kind, "name": self.name, "parts": parts}
+
+    @classmethod
+    def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> ComposedRows:
+        """Read rows that `to_json` wrote."""
+        products = [
+            ({level: _factor_from_json(f) for level, f in part["factors"]}, Fraction(part["fraction"]))
+            for part in data["parts"]
+        ]
+        return cls(domain, products, data["name"])
+
+
+def _times(matrix: sp.csr_array, tensor: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+    """Multiply a tensor by a matrix along an axis."""
+    moved = np.moveaxis(tensor, axis, 0)
+    product = matrix @ moved.reshape(len(moved), -1)
+    return np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, axis)
+
+
+def _own(matrix: Any) -> sp.csr_array | None:
+    """Copy a matrix: no later change counts, and an entry that is listed twice is added up first."""
+    if matrix is None:
+        return None
+    if not np.issubdtype(matrix.dtype, np.integer):
+        raise PrivacyError("The rows of a strategy must have whole-number weights.")
+    own = sp.csr_array(matrix, dtype=np.int64, copy=True)
+    own.sum_duplicates()
+    return own
+
+
+def _is_total(matrix: sp.csr_array | None) -> bool:
+    """Return whether a matrix has one row, and it is all ones."""
+    if matrix is None or matrix.shape[0] > 1 or matrix.nnz < matrix.shape[1]:
+        return False
+    return bool((matrix.data == 1).all())
+
+
+def _largest(matrix: sp.csr_array | None) -> int:
+    return 1 if matrix is None else max(int(matrix.max()), -int(matrix.min()))
+
+
+def _column_norm(matrix: sp.csr_array | None, power: int) -> int:
+    """Return the largest sum over a column of the absolute weights to a power."""
+    if matrix is None:
+        return 1
+    if _largest(matrix) ** power * matrix.shape[0] >= 2**62:
+        raise PrivacyError("The weights of a strategy are too large to be added up in 64 bits.")
+    norms = np.zeros(matrix.shape[1], dtype=np.int64)
+    np.add.at(norms, matrix.indices, np.abs(matrix.data) ** power)
+    return int(norms.max())
+
+
+def _factors_to_json(product: Product) -> list[tuple[int, dict[str, Any]]]:
+    shape = product.domain.shape
+    return [(at, _factor_to_json(shape[at], matrix)) for at, matrix in product.factors.items()]
+
+
+def _factor_to_json(size: int, matrix: sp.csr_array | None) -> dict[str, Any]:
+    if matrix is None:
+        return {"unit": size}
+    arrays = (matrix.indptr, matrix.indices, matrix.data)
+    return {"size": size, "csr": [array.tolist() for array in arrays]}
+
+
+def _factor_from_json(data: Mapping[str, Any]) -> sp.csr_array | None:
+    if "unit" in data:
+        return None
+    indptr, indices, weights = (np.array(part, dtype=np.int64) for part in data["csr"])
+    return sp.csr_array((weights, indices, indptr), shape=(len(indptr) - 1, data["size"]))

@@ -1,0 +1,161 @@
+"""Sums of real values: rounded to a public grid, clamped to public bounds, and exact."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sharewell import Binned, Domain, Integer, LinearQuery
+from sharewell.engine import data_vector as data_vector_module
+from sharewell.engine.data_vector import DataVector
+from sharewell.engine.vectorize import vectorize
+from sharewell.errors import SourceError
+from sharewell.query.block import GroupedBlock, ParallelBlock
+from sharewell.query.measure import Measure
+from tests.query.test_measure import measured_queries
+
+KINDS = {
+    "doubles": (pa.float64(), st.floats(allow_nan=True) | st.floats(-5, 15)),
+    "singles": (pa.float32(), st.floats(width=32) | st.floats(-4, 12, width=32)),
+    "integers": (pa.int64(), st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 13)),
+    "texts": (
+        pa.string(),
+        st.sampled_from(["", "x", "nan", "inf", "-inf", "1e999", "7", " 2.5 ", "--1"]),
+    ),
+    "decimals": (pa.decimal128(38, 4), st.decimals(-9, 19, places=4) | st.just(10**30)),
+}
+
+
+def oracle(value: object, measure: Measure) -> list[int] | None:
+    """What a value adds to the measure's vectors; None where its row is dropped."""
+    try:
+        number = float(value) if value is not None else math.nan  # type: ignore[arg-type]
+    except ValueError:
+        number = math.nan
+    if math.isnan(number):
+        return [0, 0] if measure.nullable else None
+    clamped = min(max(number, float(measure.low)), float(measure.high))
+    exact = (clamped - float(measure.low)) / float(measure.step)
+    steps = math.floor(exact) + (exact - math.floor(exact) >= 0.5)
+    return [1, steps + measure.lowest] if measure.nullable else [steps + measure.lowest]
+
+
+def vectorized(rows: pa.Table, domain: Domain, unit: str | None, sparse: bool) -> np.ndarray:
+    """The dense numbers, from either form."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_vector_module, "MAX_DENSE", 0 if sparse else 2**22)
+        data = vectorize(rows, domain, unit, max_rows=30)
+    if data.codes is None:
+        return data.counts.reshape(-1, domain.vectors)
+    assert data.counts.shape == (30 * domain.vectors,)
+    dense = np.zeros((*domain.shape[:-1], domain.vectors), dtype=np.int64)
+    for vector, sums in enumerate(data.counts.reshape(domain.vectors, -1)):
+        np.add.at(dense[..., vector], data.codes, sums)
+    return dense.reshape(-1, domain.vectors)
+
+
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([1, 0.25, 0.1]),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_sums_are_those_of_the_oracle(kind, nullable, sparse, step, data):
+    type_, values = KINDS[kind]
+    rows = data.draw(st.lists(st.tuples(st.integers(-1, 3), st.none() | values), max_size=12))
+    columns = [pa.array([a for a, _ in rows], pa.int64()), pa.array([y for _, y in rows], type_)]
+    table = pa.table(columns, ["a", "y"])
+    domain = Domain([Integer("a", 0, 2)], [Measure("m", "y", -1, 10, step, nullable=nullable)])
+    expected = np.zeros((3, domain.vectors), dtype=int)
+    for a, y in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        added = oracle(y, domain.measures[0])
+        if 0 <= a <= 2 and added is not None:
+            expected[a] += [1, *added]
+    assert vectorized(table, domain, None, sparse).tolist() == expected.tolist()
+
+
+ROW = st.tuples(st.integers(0, 3), st.integers(-1, 3), st.none() | st.integers(-2, 8))
+
+
+@given(
+    st.lists(ROW, max_size=10),
+    st.integers(0, 3),
+    st.lists(ROW, max_size=2),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_one_person_changes_every_row_by_at_most_its_unit(rows, person, instead, nullable, sparse, data):
+    """Both notions: the person's rows are removed, or replaced by others."""
+    domain = Domain([Integer("a", 0, 2)], [Measure("m", "y", 0, 5, 1, nullable=nullable)])
+    weights = st.lists(st.integers(-3, 3), min_size=domain.size, max_size=domain.size)
+    queries = [LinearQuery.from_vector(domain, np.array(data.draw(weights))) for _ in range(2)]
+    queries.append(LinearQuery.of_vectors(domain, {1: np.eye(domain.vectors, dtype=int)[-1]}))
+
+    def answers(rows) -> list[int]:
+        columns = [pa.array([row[at] for row in rows], pa.int64()) for at in range(3)]
+        found = vectorized(pa.table(columns, ["id", "a", "y"]), domain, "id", sparse)
+        return [int(query.dot(found)) for query in queries]
+
+    others = [row for row in rows if row[0] != person]
+    replaced = [*others, *((person, *rest) for _, *rest in instead)]
+    for neighbour, notion in ((others, "add-remove"), (replaced, "replace-one")):
+        for query, one, two in zip(queries, answers(rows), answers(neighbour), strict=True):
+            [unit] = ParallelBlock(domain, [query]).units(notion)
+            assert abs(one - two) <= unit
+
+
+@given(measured_queries(1), st.data())
+def test_sparse_and_dense_sums_give_the_same_answers(case, data):
+    domain, [weights] = case
+    cells = domain.size // domain.vectors
+    counts = np.zeros((cells, domain.vectors), dtype=np.int64)
+    for cell, number in enumerate(
+        data.draw(st.lists(st.integers(0, 3), min_size=cells, max_size=cells))
+    ):
+        for _ in range(number):
+            added = [data.draw(st.sampled_from(measure.extremes)) for measure in domain.measures]
+            counts[cell] += [1, *(each for pair in added for each in pair)]
+    dense = DataVector(domain, counts)
+    used = np.flatnonzero(counts[:, 0])
+    codes = np.unravel_index(used, domain.shape[:-1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data_vector_module, "MAX_DENSE", 0)
+        sparse = DataVector.of_cells(domain, codes, counts[used].T, int(counts[:, 0].sum()) + 2)
+    query = LinearQuery.from_vector(domain, weights)
+    assert dense.answer(query) == sparse.answer(query) == weights @ counts.ravel()
+    block = GroupedBlock(query, {0: np.arange(domain.shape[0]) % 2})
+    assert dense.answers(block).tolist() == sparse.answers(block).tolist()
+    vectors = list(range(domain.vectors))[::-1]
+    tables = [each.marginal([0], vectors) for each in (dense, sparse)]
+    assert np.array_equal(*tables)
+    assert tables[0].sum() == counts.sum()
+
+
+def test_a_column_can_be_attribute_and_measure_at_once():
+    domain = Domain([Binned("wage", [0, 10, 100])], [Measure("pay", "wage", 0, 100, Fraction(1, 100))])
+    found = vectorize(pa.table({"wage": [1.004, 99.99, 50.0, 100.0]}), domain).counts.reshape(2, 3)
+    assert found.tolist() == [[1, 1, -4900], [2, 2, 4999]]
+
+
+def test_a_column_without_numbers_is_no_measure():
+    domain = Domain([Integer("a", 0, 1)], [Measure("m", "y", 0, 1, 1)])
+    with pytest.raises(
+        SourceError, match=r"'y' of type BOOLEAN as Measure\. Cast it to integers, numbers"
+    ):
+        vectorize(pa.table({"a": [1], "y": [True]}), domain)
+
+
+@pytest.mark.parametrize("sums", [[1, 2, 0], [1, 1, 4], [1, 0, 1], [1, -1, 0]])
+def test_sums_outside_their_bounds_are_refused(sums):
+    domain = Domain([Integer("a", 0, 0)], [Measure("m", "y", 0, 6, 1)])
+    DataVector(domain, np.array([1, 1, 3]))
+    with pytest.raises(SourceError, match="outside its bounds"):
+        DataVector(domain, np.array(sums))
