@@ -115,7 +115,7 @@ def test_one_person_changes_every_row_by_at_most_its_unit(rows, person, instead,
 @given(measured_queries(1), st.data())
 def test_sparse_and_dense_sums_give_the_same_answers(case, data):
     domain, [weights] = case
-    cells = domain.size // domain.vectors
+    cells = domain.cells
     counts = np.zeros((cells, domain.vectors), dtype=np.int64)
     for cell, number in enumerate(
         data.draw(st.lists(st.integers(0, 3), min_size=cells, max_size=cells))

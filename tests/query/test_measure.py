@@ -45,9 +45,9 @@ def all_rows(domain: Domain) -> list[np.ndarray]:
             [(1, z) for z in values] + [(0, 0)] if measure.nullable else [(z,) for z in values]
         )
     rows = []
-    for cell in range(domain.size // domain.vectors):
+    for cell in range(domain.cells):
         for added in product(*options):
-            row = np.zeros((domain.size // domain.vectors, domain.vectors), dtype=int)
+            row = np.zeros((domain.cells, domain.vectors), dtype=int)
             row[cell] = [1, *(number for each in added for number in each)]
             rows.append(row.ravel())
     return [*rows, np.zeros(domain.size, dtype=int)] if domain.may_drop else rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,7 +46,7 @@ class DataVector:
     def __post_init__(self) -> None:
         if self.codes is None:
             self.domain.require_dense()
-            own = _counts(self.counts, self.domain.size // self.domain.vectors, self.domain, axis=1)
+            own = _counts(self.counts, self.domain.cells, self.domain, axis=1)
             object.__setattr__(self, "counts", own)
             return
         cells = len(self.codes[0])
@@ -74,7 +73,7 @@ class DataVector:
         if max_rows is None or domain.size <= MAX_DENSE:
             domain.require_dense()
             sizes = [attribute.size for attribute in domain.attributes]
-            dense = np.zeros((math.prod(sizes), domain.vectors), dtype=np.int64)
+            dense = np.zeros((domain.cells, domain.vectors), dtype=np.int64)
             dense[np.ravel_multi_index([each.astype(np.intp) for each in codes], sizes)] = counts.T
             return cls(domain, dense)
         padded = [
@@ -130,10 +129,10 @@ class DataVector:
         sizes = [attribute.size for attribute in self.domain.attributes]
         tensor = self.counts.reshape(*sizes, self.domain.vectors)[..., vectors]
         summed = tensor.sum(axis=tuple(set(range(len(sizes))) - set(levels)))
-        return np.moveaxis(summed, -1, 0).transpose(0, *(1 + np.argsort(np.argsort(levels))))
+        return np.asarray(np.moveaxis(summed, -1, 0)).transpose(0, *(1 + np.argsort(np.argsort(levels))))
 
     def __repr__(self) -> str:
-        return f"DataVector({', '.join(self.domain.names)}: {self.domain.size:,} cells)"
+        return f"DataVector({', '.join(self.domain.names)}: {self.domain.cells:,} cells)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays are writable.
@@ -152,7 +151,7 @@ def _weighted(
         for vector in np.flatnonzero(of_vectors.any(axis=1)):
             own = of_vectors[vector]
             total += sums[vector] * (own[0] if at is None else own.take(at))
-    return total if weights is None else total * weights
+    return np.asarray(total if weights is None else total * weights)
 
 
 def _summed(

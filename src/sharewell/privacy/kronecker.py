@@ -40,7 +40,8 @@ class Product:
         for level, matrix in own.items():
             if not 0 <= level < len(shape) or (matrix is not None and matrix.shape[1] != shape[level]):
                 raise PrivacyError("The strategy and the data have different domains.")
-        if self._attributes_product(_largest) * self._row_norm(1, largest=True) > MAX_WEIGHT:
+        row = max(abs(change) for row in self._rows for change in row)
+        if self._attributes_product(_largest) * row > MAX_WEIGHT:
             raise PrivacyError(f"The weights of a strategy must not exceed {MAX_WEIGHT:,}.")
         if max(len(self), prod(shape[level] for level in self._levels)) > MAX_CELLS:
             raise DomainTooLarge(
@@ -84,7 +85,8 @@ class Product:
         A column of a product is the product of columns, so its norm is the product of theirs. On the
         vectors, it is what a row of the table adds to them.
         """
-        return self._attributes_product(lambda m: _column_norm(m, power)) * self._row_norm(power)
+        row = max(sum(abs(change) ** power for change in row) for row in self._rows)
+        return int(self._attributes_product(lambda m: _column_norm(m, power)) * row)
 
     def _attributes_product(self, of_matrix: Callable[[sp.csr_array | None], int]) -> int:
         attributes = range(len(self.domain.attributes))
@@ -95,11 +97,7 @@ class Product:
         """What the extreme rows of the table add to the vectors, times their matrix."""
         matrix = self._of_vectors.toarray().astype(object)
         extremes = self.domain.row_extremes(np.unique(self._of_vectors.indices).tolist())
-        return [(matrix @ np.array(row, dtype=object)).tolist() for row in extremes]
-
-    def _row_norm(self, power: int, *, largest: bool = False) -> int:
-        combine = max if largest else sum
-        return max(combine(abs(change) ** power for change in row) for row in self._rows)
+        return [[int(sum_) for sum_ in matrix @ np.array(row, dtype=object)] for row in extremes]
 
     @property
     def is_signed(self) -> bool:

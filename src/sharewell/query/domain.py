@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -114,9 +114,14 @@ class Domain:
         return (*sizes, self.vectors) if self.measures else sizes
 
     @cached_property
+    def cells(self) -> int:
+        """The number of cells."""
+        return math.prod(attribute.size for attribute in self.attributes)
+
+    @cached_property
     def size(self) -> int:
         """The number of cells, times the number of vectors."""
-        return math.prod(self.shape)
+        return self.cells * self.vectors
 
     @cached_property
     def vectors(self) -> int:
@@ -154,13 +159,13 @@ class Domain:
             at = end
         return rows
 
-    def row_range(self, weights: Sequence[int]) -> tuple[int, int]:
+    def row_range(self, weights: NDArray[np.int64]) -> tuple[int, int]:
         """Return the least and the most that a row adds to a sum with these weights on the vectors."""
         low = high = int(weights[0])
         at = 1
         for measure in self.measures:
             end = at + 1 + measure.nullable
-            own = [int(weight) for weight in weights[at:end]]
+            own = weights[at:end].tolist()
             sums = [sum(map(operator.mul, own, added)) for added in measure.extremes]
             low, high, at = low + min(sums), high + max(sums), end
         return low, high

@@ -16,7 +16,7 @@ from sharewell.query.attribute import Number
 MAX_STEPS_OF_MEASURE = 2**31
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Measure:
     """A numeric column whose values are summed: rounded to a public grid, then clamped to its bounds.
 
@@ -31,17 +31,21 @@ class Measure:
 
     name: str
     column: str
-    low: Number
-    high: Number
-    step: Number
-    nullable: bool = True
+    low: Fraction
+    high: Fraction
+    step: Fraction
+    nullable: bool
 
-    def __post_init__(self) -> None:
-        for what in ("name", "column"):
-            if not isinstance(value := getattr(self, what), str) or not value.strip():
-                raise DomainError(f"The {what} of a measure must be a non-empty string, not {value!r}.")
-        for what in ("low", "high", "step"):
-            object.__setattr__(self, what, _exact(getattr(self, what), f"`{what}` of {self.name!r}"))
+    def __init__(
+        self, name: str, column: str, low: Number, high: Number, step: Number, nullable: bool = True
+    ) -> None:
+        for what, text in (("name", name), ("column", column)):
+            if not isinstance(text, str) or not text.strip():
+                raise DomainError(f"The {what} of a measure must be a non-empty string, not {text!r}.")
+            object.__setattr__(self, what, text)
+        for what, number in (("low", low), ("high", high), ("step", step)):
+            object.__setattr__(self, what, _exact(number, f"`{what}` of {name!r}"))
+        object.__setattr__(self, "nullable", nullable)
         if not isinstance(self.nullable, bool):
             raise DomainError(
                 f"`nullable` of {self.name!r} must be True or False, not {self.nullable!r}."
@@ -50,7 +54,7 @@ class Measure:
             raise DomainError(
                 f"{self.name!r} requires low < high and a positive step.", hint="Correct its bounds."
             )
-        count = Fraction(self.high - self.low) / Fraction(self.step)
+        count = (self.high - self.low) / self.step
         if count.denominator != 1 or count > MAX_STEPS_OF_MEASURE:
             raise DomainError(
                 f"The bounds of {self.name!r} are {float(count):,} steps apart.",
@@ -60,12 +64,12 @@ class Measure:
     @cached_property
     def steps(self) -> int:
         """The number of steps from the lower bound to the upper."""
-        return int(Fraction(self.high - self.low) / Fraction(self.step))
+        return int((self.high - self.low) / self.step)
 
     @cached_property
     def middle(self) -> Fraction:
         """The grid point in the middle, or just below it: it counts as 0."""
-        return Fraction(self.low) - self.lowest * Fraction(self.step)
+        return self.low - self.lowest * self.step
 
     @property
     def lowest(self) -> int:
