@@ -23,9 +23,9 @@ from sharewell_lab.noise import NoNoise, SeededNoise
 SOURCES = [ExactNoise(), SeededNoise(2024)]
 DRAWS = 20_000
 SCALES = [0.4, 1.0, 3.7, 50.0]
-#: The p-value below which a distribution is rejected. Without a seed, draws of the right scale fall below
-#: it once in 10^12 runs (by a sum over Poisson counts: small bins have heavier tails than chi-square),
-#: and those of a scale 30 % off have 1e-170.
+#: The p-value below which a distribution is rejected. Without a seed, draws of the right scale have less
+#: once in 10^12 runs (by a sum over Poisson counts: small bins have heavier tails than chi-square), and
+#: those of a scale 30 % off have 1e-170.
 REJECTED = 1e-30
 
 
