@@ -314,7 +314,7 @@ def test_a_closed_service_takes_nothing_and_says_so_to_those_who_wait():
     service.close()
     service.close()
     with pytest.raises(Closed):
-        held.wait(1)
+        held.wait(60)
     for use in (lambda: service.ask("ben", count(0, 3)), lambda: service.done("ann")):
         with pytest.raises(Closed):
             use()
