@@ -1,13 +1,15 @@
 """What every test shares: Hypothesis profiles, coverage, and the rule that CI skips nothing."""
 
 import atexit
+import importlib
 import os
+import pkgutil
 import shutil
 import sys
 import tempfile
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -15,9 +17,27 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="sharewell-state-")
 atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
-settings.register_profile("dev", deadline=None, max_examples=50)
-settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
+# No profile depends on how busy the machine is. In CI one commit has the same examples in every run, and
+# so does not fail by luck; elsewhere they are new each time, and find what CI does not.
+settings.register_profile(
+    "dev", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "ci", settings.get_profile("dev"), max_examples=100, print_blob=True, derandomize=True, database=None
+)
 settings.load_profile("ci" if IN_CI else "dev")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load the whole product: Hypothesis takes examples from the constants of all modules loaded so far.
+
+    What has been loaded would otherwise depend on which tests ran before in the same process.
+    """
+    if IN_CI and any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
+        for package in map(importlib.import_module, ("sharewell", "sharewell_lab")):
+            for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                if not module.name.endswith("__main__"):
+                    importlib.import_module(module.name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -64,6 +64,9 @@ def test_in_ci_what_passes_and_what_fails_as_expected_stay_so(run):
 def test_hypothesis_runs_the_profile_of_the_place(run, ci, profile):
     body = (
         "from hypothesis import settings\n"
-        f"def test_it(): assert settings.get_current_profile_name() == {profile!r}"
+        "def test_it():\n"
+        f"    assert settings.get_current_profile_name() == {profile!r}\n"
+        f"    assert settings().derandomize == {profile == 'ci'}\n"
+        "    assert settings().deadline is None"
     )
     run(ci, test_it=body).assert_outcomes(passed=1)

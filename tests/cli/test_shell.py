@@ -38,7 +38,7 @@ def test_ctrl_c_ends_the_waiting_without_a_traceback(in_turns):
     watchers = in_turns.running.state.datasets["people"].watchers
     comes_true(lambda: bool(watchers) or waiting.poll() is not None)
     waiting.send_signal(signal.SIGINT)
-    out, err = waiting.communicate(timeout=30)
+    out, err = waiting.communicate(timeout=120)
     assert (waiting.returncode, out) == (130, "")
     fetch = f"sharewell answer 8 --url {in_turns.running.url}"
     assert err == f"Interrupted. Question 8 stays in the queue. To fetch its answer:\n  {fetch}\n"
@@ -52,7 +52,7 @@ def test_a_closed_pipe_ends_the_command_quietly(dataset):
         os.close(reading)
         command = shell("ledger", "--config", str(dataset), *more, stdout=writing)
         os.close(writing)
-        _, err = command.communicate(timeout=30)
+        _, err = command.communicate(timeout=120)
         assert (command.returncode, err) == (141, "")
 
 
@@ -60,7 +60,7 @@ def test_a_closed_pipe_ends_the_command_quietly(dataset):
 def test_a_full_disk_is_reported_in_a_sentence():
     with open("/dev/full", "w") as full:
         command = shell("--version", stdout=full)
-    _, err = command.communicate(timeout=30)
+    _, err = command.communicate(timeout=120)
     assert (command.returncode, err) == (
         2,
         "Cannot write output: no space left on device.\n",
@@ -70,7 +70,7 @@ def test_a_full_disk_is_reported_in_a_sentence():
 def test_a_terminal_that_knows_only_ascii_is_no_error(dataset):
     options = InProcess(dataset).of("ann")
     command = shell("budget", *options, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    out, err = command.communicate(timeout=60)
+    out, err = command.communicate(timeout=120)
     assert (command.returncode, err) == (0, "")
     assert "##########----------" in out
 
@@ -84,7 +84,7 @@ def test_a_server_serves_until_ctrl_c(dataset, tmp_path):
         assert "paid by ann" in said("ask", COUNT, "--url", url, "--token", token)
     finally:
         server.send_signal(signal.SIGINT)
-        _, err = server.communicate(timeout=30)
+        _, err = server.communicate(timeout=120)
     assert (server.returncode, err) == (0, "")
     assert "/ask" in log.read_text()
 

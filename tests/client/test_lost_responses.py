@@ -42,9 +42,9 @@ class FaultyProxy:
         self._listener.close()
 
     def _forward(self, client: socket.socket) -> None:
-        client.settimeout(30)
+        client.settimeout(120)
         while request := _read_message(client):
-            with closing(socket.create_connection(self._server, timeout=30)) as server:
+            with closing(socket.create_connection(self._server, timeout=120)) as server:
                 server.sendall(request)
                 if b"/ask " in request.partition(b"\r\n")[0] and self.lost < self._times:
                     self.lost += 1

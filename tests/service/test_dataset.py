@@ -159,8 +159,8 @@ def test_no_more_of_one_analysts_questions_wait_than_may(stalled):
 def test_when_a_question_was_answered_is_not_seen_before_the_next_slot(tmp_path):
     settings = read_config(write_dataset(tmp_path, service="most_waiting = 1"))
     with DatasetService.open(settings, release_every=10) as desk:
-        ticket = desk.submit("ann", count(0, 3))
         begun = time.monotonic() // 10
+        ticket = desk.submit("ann", count(0, 3))
         ticket.wait(60)
         try:
             desk.submit("ann", count(0, 4))

@@ -206,7 +206,7 @@ def test_a_quote_that_waits_for_its_turn_ends_once_its_client_is_gone(monkeypatc
         gone.set()
         try:
             with pytest.raises(RequestError, match="cancelled"):
-                waits.result(20)
+                waits.result(60)
         finally:
             slow.go_on.set()
         assert quote.result(60).groups

@@ -76,7 +76,7 @@ def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
         for at in range(3):
             tickets.append(service.submit("ann", count(first + at, 12)))
             time.sleep(0.02)
-        assert all(ticket.wait(30).answers for ticket in tickets)
+        assert all(ticket.wait(60).answers for ticket in tickets)
         return kinds(ledger)[before:]
 
     with opened(ledger) as service:
@@ -86,7 +86,7 @@ def test_where_several_came_at_once_as_many_are_waited_for(monkeypatch):
         one_by_one = kinds(ledger)[before:]
         with held(service):
             more = [service.submit("ann", count(at, 12)) for at in (3, 4, 5, 6)]
-        assert all(each.wait(30).answers for each in more)
+        assert all(each.wait(60).answers for each in more)
         together = ask(service, 7)
     assert one_by_one == [Asked, Charged, Released, Answered] * 3
     assert together == [Asked] * 3 + [Charged] * 3 + [Released, Answered] * 3
@@ -112,7 +112,7 @@ def test_no_more_numbers_are_stored_in_one_breath_than_a_store_can_take(schedule
                 for at in range(9)
                 for name in ("ann", "ben", "cleo")
             ]
-        assert {len(ticket.wait(30).answers) for ticket in tickets} == {40}
+        assert {len(ticket.wait(60).answers) for ticket in tickets} == {40}
     # As many as it takes to pass a hundred, and no more.
     assert max(breaths) == 3 * 40
 
@@ -314,7 +314,7 @@ def test_a_closed_service_takes_nothing_and_says_so_to_those_who_wait():
     service.close()
     service.close()
     with pytest.raises(Closed):
-        held.wait(1)
+        held.wait(60)
     for use in (lambda: service.ask("ben", count(0, 3)), lambda: service.done("ann")):
         with pytest.raises(Closed):
             use()
@@ -545,9 +545,9 @@ def test_a_question_that_is_not_taken_up_in_time_is_refused_before_it_is_stored(
         before = len(ledger)
         busy = threads.submit(service._worker.run, "cleo", keep_busy)
         assert begun.wait(60)
-        late = service.submit("ann", count(0, 9), key="k", deadline=time.monotonic() + 0.01)
+        late = service.submit("ann", count(0, 9), key="k", deadline=time.monotonic() + 600)
         patient = service.submit("ben", count(2, 9))
-        time.sleep(0.02)
+        late.deadline = -1.0
         go_on.set()
         busy.result()
         with pytest.raises(Overloaded):
@@ -563,7 +563,7 @@ def test_a_question_that_is_not_taken_up_in_time_is_refused_before_it_is_stored(
 def test_a_question_that_waits_for_its_turn_is_not_refused_for_its_age():
     with opened(scheduler="round-robin") as service:
         service.ask("ann", count(0, 9))
-        waiting = service.submit("ann", count(1, 9), deadline=time.monotonic() + 5)
+        waiting = service.submit("ann", count(1, 9), deadline=time.monotonic() + 600)
         assert waiting.wait_until_ready(60)
         assert not waiting.done
         waiting.deadline = -1.0

@@ -177,7 +177,7 @@ def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_openi
         with broker(ledger, "round-robin") as service:
             [asked] = [t for t in service._submissions.of("ann") if t.key == "held"]
             with pytest.raises(RequestError, match="has left"):
-                asked.wait(1)
+                asked.wait(60)
     assert [type(event) for event in ledger.events()].count(Refused) == 1
 
 

@@ -113,7 +113,7 @@ class Running:
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         # Nothing here speaks TLS, and reading all certificates of the system takes a while.
-        options = {"timeout": 30, "trust_env": False, "verify": False, **options}
+        options = {"timeout": 120, "trust_env": False, "verify": False, **options}
         client = httpx.Client(base_url=self.url, headers=headers, **options)
         self._clients.append(client)
         return client
@@ -183,7 +183,7 @@ def running(
     thread.start()
     bound(listener)
     try:
-        assert is_open.wait(60)
+        assert is_open.wait(120)
         if not opened:
             raise app.state.sharewell.failure or RuntimeError("the server ended before it was open")
         found = Running(server, opened[0], f"http://127.0.0.1:{listener.getsockname()[1]}", log)

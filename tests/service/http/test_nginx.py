@@ -85,12 +85,12 @@ class Proxied:
         return self.trust.wrap_socket(raw, server_hostname="localhost")
 
 
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory) -> Iterator[Proxied]:
+def start(folder: Path, service: Running) -> tuple[subprocess.Popen[bytes], int]:
+    """An nginx that listens at a port of its own, once it does."""
     assert NGINX is not None
-    folder = tmp_path_factory.mktemp("nginx")
-    path = write_dataset(tmp_path_factory.mktemp("served"), scheduler="round-robin", price="1/4000")
-    with running(path, behind_proxy=True) as service:
+    config, pid = folder / "nginx.conf", folder / "pid"
+    for _ in range(20):
+        # Something else may take the port before nginx does; then nginx ends, and another is tried.
         port = free_port()
         server = replaced(
             documented(),
@@ -100,28 +100,29 @@ def proxied(tmp_path_factory) -> Iterator[Proxied]:
                 "/etc/ssl/sharewell.crt": str(CERT),
                 "/etc/ssl/sharewell.key": str(KEY),
                 "http://127.0.0.1:8080": f"http://127.0.0.1:{service.port}",
-                "client_header_timeout 10s": "client_header_timeout 1s",
-                "client_body_timeout 30s": "client_body_timeout 1s",
-                "keepalive_timeout 30s": "keepalive_timeout 1s",
+                # On a busy machine a handshake, too, has to fit in.
+                "client_header_timeout 10s": "client_header_timeout 3s",
+                "client_body_timeout 30s": "client_body_timeout 3s",
+                "keepalive_timeout 30s": "keepalive_timeout 3s",
             },
         )
-        config = folder / "nginx.conf"
         config.write_text(MAIN.format(folder=folder, server=server))
-        with subprocess.Popen([NGINX, "-p", str(folder), "-c", str(config)]) as process:
-            try:
-                comes_true(lambda: process.poll() is not None or is_listening(port))
-                assert process.poll() is None, (folder / "error.log").read_text()
-                yield Proxied(service, port)
-            finally:
-                process.terminate()
+        process = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(config)])
+        # The file is written when nginx listens.
+        comes_true(lambda: process.poll() is not None or pid.exists())  # noqa: B023
+        if process.poll() is None:
+            return process, port
+    raise AssertionError((folder / "error.log").read_text())
 
 
-def is_listening(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
-    except OSError:
-        return False
-    return True
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory) -> Iterator[Proxied]:
+    path = write_dataset(tmp_path_factory.mktemp("served"), scheduler="round-robin", price="1/4000")
+    with running(path, behind_proxy=True) as service:
+        process, port = start(tmp_path_factory.mktemp("nginx"), service)
+        with process:
+            yield Proxied(service, port)
+            process.terminate()
 
 
 #: By this id the service's log would show a request that nginx has passed on.

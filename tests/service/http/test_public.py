@@ -16,6 +16,7 @@ from sharewell.service.http.log import Log
 from sharewell.service.registry import DatasetRegistry
 from tests.service.http.operations import DESCRIBED, OPERATIONS
 from tests.service.http.servers import COUNT, problem, running, write_dataset
+from tests.service.waiting import comes_true
 
 PAGE = Path(__file__).parents[3] / "docs" / "http.md"
 
@@ -66,11 +67,15 @@ def test_metrics_of_whoever_was_forwarded_need_a_token(server):
 
 def test_the_log_has_one_line_a_request_and_nothing_secret(server):
     ann = server.analyst("ann")
-    before = len(server.log_lines)
-    answer = ann.ask("SELECT COUNT(*) FROM people WHERE age = 13 AND sex = 'M'", key="secret-key").json()
-    ann.get("/questions", params={"after": 5, "limit": 77})
-    ann.client.get("/some/secret/path?token=abc")
-    lines = server.log_lines[before:]
+    replies = [
+        ann.ask("SELECT COUNT(*) FROM people WHERE age = 13 AND sex = 'M'", key="secret-key"),
+        ann.get("/questions", params={"after": 5, "limit": 77}),
+        ann.client.get("/some/secret/path?token=abc"),
+    ]
+    answer, ids = replies[0].json(), [reply.headers["x-request-id"] for reply in replies]
+    # A line is written after its reply was sent.
+    comes_true(lambda: set(ids) <= {line.get("request_id") for line in server.log_lines})
+    lines = [line for line in server.log_lines if line.get("request_id") in ids]
     assert [(line["method"], line.get("route"), line["status"]) for line in lines] == [
         ("POST", "/v1/datasets/{dataset}/ask", 200),
         ("GET", "/v1/datasets/{dataset}/questions", 200),

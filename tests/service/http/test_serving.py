@@ -8,7 +8,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from sharewell.service.http.server import bind
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.tokens import TokenStore
 from tests.service.http.servers import COUNT, problem, running, write_dataset
+from tests.service.services import held
 from tests.service.waiting import comes_true, greeted
 
 HERE = Path(__file__).parent
@@ -163,7 +163,7 @@ def test_it_speaks_tls_and_nothing_older_than_1_2(tmp_path):
         url = address_of(greeting)
         assert url.startswith("https://127.0.0.1:")
         trusting = ssl.create_default_context(cafile=str(CERT))
-        with httpx.Client(verify=trusting, trust_env=False) as client:
+        with httpx.Client(verify=trusting, timeout=60, trust_env=False) as client:
             assert client.get(f"{url}/healthz").json() == {"alive": True}
         port = int(url.rpartition(":")[2])
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -319,17 +319,16 @@ def test_long_polls_and_streams_end_with_a_message_before_the_house_is_closed(tm
 
 
 def test_what_was_handed_in_is_answered_before_the_end(tmp_path):
-    # Asked as a slot begins that is so long that the service is told to end before it is over.
-    every = 1.0
-    with running(write_dataset(tmp_path, every=every)) as server:
+    with running(write_dataset(tmp_path)) as server:
         ann = server.analyst("ann")
         replies = []
         asking = threading.Thread(target=lambda: replies.append(ann.ask()))
-        time.sleep(every - time.monotonic() % every)
-        asking.start()
         slots = server.state.datasets["people"].slots
-        comes_true(lambda: len(slots) == 1)
-        server.server.should_exit = True
+        with held(server.registry.dataset("people")):
+            asking.start()
+            comes_true(lambda: len(slots) == 1)
+            server.server.should_exit = True
+            comes_true(lambda: not any(each.is_serving() for each in server.server.servers))
         asking.join()
     assert replies[0].json()["state"] == "answered"
 

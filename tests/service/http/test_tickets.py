@@ -209,9 +209,8 @@ def test_no_way_of_looking_at_a_question_tells_more_than_its_slot(tmp_path):
     with running(write_dataset(tmp_path, every=every)) as server:
         ann = server.analyst("ann")
         path = f"/tickets/{ann.ask().json()['number']}"
-        ended = []
         for look in (path, "/me", "/questions", path, "/me", "/questions"):
+            begun = time.monotonic()
             assert ann.get(look).status_code == 200
-            ended.append(time.monotonic())
-    # Each waits for a slot of its own, so that they cannot come faster than slots do, on any machine.
-    assert ended[-1] - ended[0] > (len(ended) - 1.5) * every
+            # A timer may fire a little early. On a slow machine the reply comes later, never sooner.
+            assert (time.monotonic() + 0.01) // every > begun // every

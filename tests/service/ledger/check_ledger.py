@@ -224,11 +224,11 @@ def a_second_writer_may_wait_for_the_first_to_end(kind: Kind) -> None:
     with pytest.raises(LedgerInUse):
         kind.open(wait=0.1)
     with ThreadPoolExecutor(1) as pool:
-        second = pool.submit(kind.open, wait=30)
+        second = pool.submit(kind.open, wait=120)
         with pytest.raises(TimeoutError):
             second.result(timeout=0.2)
         first.close()
-        assert second.result(timeout=30).append(numbered(1)) == 1
+        assert second.result(timeout=120).append(numbered(1)) == 1
         second.result().close()
 
 
@@ -297,20 +297,20 @@ def those_who_come_during_a_commit_share_the_next(kind: Kind) -> None:
     class Slow(kind.store):  # type: ignore[name-defined,misc]
         def write(self, rows, side, old, new, at):
             begun.set()
-            assert go_on.wait(30)
+            assert go_on.wait(120)
             batches.append(len(rows))
             return super().write(rows, side, old, new, at)
 
     with kind.custom(Slow) as ledger, ThreadPoolExecutor(THREADS) as pool:
         first = pool.submit(ledger.append, numbered(0))
-        assert begun.wait(30)
+        assert begun.wait(120)
         others = [pool.submit(ledger.append, numbered(i)) for i in range(1, THREADS)]
         while len(ledger._pending) < THREADS - 1:
             threading.Event().wait(0.001)
         assert not any(future.done() for future in [first, *others]), "nothing is durable yet"
         go_on.set()
-        assert first.result(30) == 0
-        assert sorted(future.result(30) for future in others) == list(range(1, THREADS))
+        assert first.result(120) == 0
+        assert sorted(future.result(120) for future in others) == list(range(1, THREADS))
         assert batches == [1, THREADS - 1]
 
 
@@ -320,18 +320,18 @@ def a_probe_finds_a_commit_that_is_overdue(kind: Kind) -> None:
     class Slow(kind.store):  # type: ignore[name-defined,misc]
         def write(self, rows, side, old, new, at):
             begun.set()
-            assert go_on.wait(30)
+            assert go_on.wait(120)
             return super().write(rows, side, old, new, at)
 
     with kind.custom(Slow) as ledger, ThreadPoolExecutor() as pool:
         ledger.probe(0.0)
         append = pool.submit(ledger.append, numbered(0))
-        assert begun.wait(30)
+        assert begun.wait(120)
         ledger.probe(3600.0)
         with pytest.raises(LedgerUnavailable, match="commit"):
             ledger.probe(0.0)
         go_on.set()
-        append.result(30)
+        append.result(120)
         ledger.probe(0.0)
 
 
@@ -361,7 +361,7 @@ def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
                 if self.calls > 2:
                     return super().write(rows, side, old, new, at)
                 begun.set()
-                assert go_on.wait(30)
+                assert go_on.wait(120)
                 if self.calls == 1:
                     return super().write(rows, side, old, new, at)
                 if stored:
@@ -371,12 +371,12 @@ def an_interrupt_during_a_commit_leaves_nobody_waiting(kind: Kind) -> None:
         with kind.custom(Interrupted) as ledger, ThreadPoolExecutor(3) as pool:
             before = ledger.head.count
             first = pool.submit(ledger.append, numbered(0))
-            assert begun.wait(30)
+            assert begun.wait(120)
             others = [pool.submit(ledger.append, numbered(i)) for i in (1, 2)]
             while len(ledger._pending) < 2:
                 threading.Event().wait(0.001)
             go_on.set()
-            assert first.result(30) == before
+            assert first.result(120) == before
             errors = [future.exception(30) for future in others]
             assert {type(error) for error in errors} == {KeyboardInterrupt, LedgerUnavailable}
             assert [e.uncertain for e in errors if isinstance(e, LedgerUnavailable)] == [True]

@@ -80,7 +80,7 @@ class PostgresServer:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                timeout=60,
+                timeout=300,
             )
             output.seek(0)
             assert done.returncode == 0, output.read()
@@ -116,11 +116,11 @@ class PostgresServer:
         """Start it, deaf to the network."""
         # After a crash it would fsync each file of its folder; one call for the whole disk is quicker.
         options = f"-c listen_addresses='' -c recovery_init_sync_method=syncfs -k {self._data}"
-        self._run("pg_ctl", "start", "-w", "-l", str(self._data / "log"), "-o", options)
+        self._run("pg_ctl", "start", "-w", "-t", "240", "-l", str(self._data / "log"), "-o", options)
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop it; `immediate` is as a power cut, `fast` ends all sessions in order."""
-        self._run("pg_ctl", "stop", "-w", "-m", mode)
+        self._run("pg_ctl", "stop", "-w", "-t", "240", "-m", mode)
 
     @contextmanager
     def hanging(self) -> Iterator[None]:

@@ -337,13 +337,14 @@ def test_a_server_that_is_stopped_and_started_under_load_loses_nothing(postgres,
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr("sharewell.service.ledger.postgres.STATEMENT_SECONDS", 0.5)
+    monkeypatch.setattr("sharewell.service.ledger.postgres.STATEMENT_SECONDS", 2.0)
     monkeypatch.setattr("sharewell.service.ledger.postgres.CLOSING_SECONDS", 0.2)
 
 
 def test_a_server_that_hangs_makes_a_commit_uncertain_in_bounded_time(postgres, url, impatient):
-    with postgres_ledger(f"{url}&connect_timeout=2", patience=0.5) as ledger:
+    with postgres_ledger(f"{url}&connect_timeout=2", patience=60) as ledger:
         ledger.append(numbered(0))
+        ledger._patience = 0.5
         with postgres.hanging():
             for _ in range(2):
                 with pytest.raises(LedgerUnavailable, match="not known yet") as caught:
@@ -351,6 +352,7 @@ def test_a_server_that_hangs_makes_a_commit_uncertain_in_bounded_time(postgres, 
                 assert caught.value.uncertain
             with pytest.raises(LedgerUnavailable):
                 ledger.question(0)
+        ledger._patience = 60.0
         stored = len(ledger)
         assert stored in (1, 2)
         assert ledger.append(numbered(2)) == stored
@@ -369,10 +371,12 @@ def test_a_ledger_in_a_server_that_hangs_is_closed_in_bounded_time(postgres, url
 
 
 def test_a_statement_that_the_server_does_not_finish_is_cancelled_by_it(postgres, url, impatient):
-    with postgres_ledger(url, patience=0) as ledger, psycopg.connect(url) as other:
+    with postgres_ledger(url, patience=60) as ledger, psycopg.connect(url) as other:
         ledger.append(numbered(0))
+        ledger._patience = 0.0
         other.execute("LOCK TABLE sharewell.events IN EXCLUSIVE MODE")
         with pytest.raises(LedgerUnavailable, match=r"statement timeout|no response"):
             ledger.append(numbered(1))
         other.rollback()
+        ledger._patience = 60.0
         assert ledger.append(numbered(1)) in (1, 2)

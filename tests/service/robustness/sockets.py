@@ -33,7 +33,7 @@ class Told(NamedTuple):
 
 @contextmanager
 def connected(server: Running) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as connection:
         yield connection
 
 

@@ -165,7 +165,7 @@ def test_a_client_that_watches_a_ticket_and_vanishes_watches_no_more(hasty, bear
     path = waits.headers["location"]
     watchers = hasty.state.datasets["people"].watchers
     before = standing(hasty)
-    held = [socket.create_connection(("127.0.0.1", hasty.port), timeout=30) for _ in range(20)]
+    held = [socket.create_connection(("127.0.0.1", hasty.port), timeout=120) for _ in range(20)]
     for at, connection in enumerate(held):
         send(
             connection,
@@ -181,7 +181,7 @@ def test_a_client_that_watches_a_ticket_and_vanishes_watches_no_more(hasty, bear
 
 def test_many_silent_connections_delay_no_other_client(hasty):
     with nothing_happens(hasty):
-        held = [socket.create_connection(("127.0.0.1", hasty.port), timeout=30) for _ in range(200)]
+        held = [socket.create_connection(("127.0.0.1", hasty.port), timeout=120) for _ in range(200)]
         still_answers(hasty)
         for connection in held:
             connection.close()
