@@ -40,8 +40,8 @@ def connect(
     `allow_http` is true. Requests that fail or take longer than `timeout` seconds are retried for up to
     `retry_for` seconds.
     """
-    transport = _http(url, token, verify, allow_http)
-    return Session(Api(RetryPolicy(retry_for, timeout), "analyst"), transport).open()
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return Session(Api(policy, "analyst"), HttpTransport(*server)).open()
 
 
 def connect_curator(
@@ -54,8 +54,8 @@ def connect_curator(
     retry_for: float = 60.0,
 ) -> CuratorSession:
     """Connect to a server as a curator; see `connect`."""
-    transport = _http(url, token, verify, allow_http)
-    return CuratorSession(Api(RetryPolicy(retry_for, timeout), "curator"), transport).open()
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return CuratorSession(Api(policy, "curator"), HttpTransport(*server)).open()
 
 
 def connect_async(
@@ -71,8 +71,8 @@ def connect_async(
 
     Nothing is sent before the session is entered or first used.
     """
-    transport = _async_http(url, token, verify, allow_http)
-    return AsyncSession(Api(RetryPolicy(retry_for, timeout), "analyst"), transport)
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return AsyncSession(Api(policy, "analyst"), AsyncHttpTransport(*server))
 
 
 def connect_curator_async(
@@ -85,8 +85,21 @@ def connect_curator_async(
     retry_for: float = 60.0,
 ) -> AsyncCuratorSession:
     """Connect to a server from an event loop as a curator; see `connect_async`."""
-    transport = _async_http(url, token, verify, allow_http)
-    return AsyncCuratorSession(Api(RetryPolicy(retry_for, timeout), "curator"), transport)
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return AsyncCuratorSession(Api(policy, "curator"), AsyncHttpTransport(*server))
+
+
+def _read_server(
+    url: str | None,
+    token: str | None,
+    verify: Verify,
+    allow_http: bool,
+    timeout: float,
+    retry_for: float,
+) -> tuple[RetryPolicy, tuple[Address, str, bool | ssl.SSLContext]]:
+    """Check the arguments of `connect`; return the retry policy and the arguments of a transport."""
+    address = read_address(url, allow_http=allow_http)
+    return RetryPolicy(retry_for, timeout), (address, read_token(token), read_verify(verify))
 
 
 def begin(path: str | Path) -> None:
@@ -150,18 +163,6 @@ def choose_analyst(analyst: str | None, analysts: Sequence[str]) -> str:
             suggestion=Suggestion("analyst", analysts[0]) if analysts else None,
         )
     return analysts[0]
-
-
-def _http(url: str | None, token: str | None, verify: Verify, allow_http: bool) -> HttpTransport:
-    address = read_address(url, allow_http=allow_http)
-    return HttpTransport(address, read_token(token), read_verify(verify))
-
-
-def _async_http(
-    url: str | None, token: str | None, verify: Verify, allow_http: bool
-) -> AsyncHttpTransport:
-    address = read_address(url, allow_http=allow_http)
-    return AsyncHttpTransport(address, read_token(token), read_verify(verify))
 
 
 @dataclass(frozen=True)

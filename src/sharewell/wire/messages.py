@@ -301,6 +301,9 @@ class EventPage(Message):
     events: tuple[LedgerEvent, ...]
     next: int | None = None
 
+    def __len__(self) -> int:
+        return len(self.events)
+
 
 class AnalystList(Message):
     """The analysts with their budgets, and the unallocated budget."""

@@ -434,3 +434,6 @@ class QuestionPage(Message):
 
     tickets: tuple[Ticket, ...]
     next: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.tickets)
