@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
-from rich.console import Console
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from sharewell.cli.render import make_table, print_items, print_json
+from sharewell.cli.render import make_table, print_items, print_json, sanitize
 from sharewell.config import Config, read_config
 from sharewell.config.check import Check, CheckReport, check_config
 from sharewell.config.forecast import (
@@ -20,10 +20,11 @@ from sharewell.config.forecast import (
     can_assume_questions,
     join_names,
 )
-from sharewell.config.propose import propose
+from sharewell.config.propose import MAX_CELLS, propose
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
 from sharewell.query.attribute import Attribute, Label
+from sharewell.wire.text import pluralize
 
 #: Settings that name files.
 FILES = ("ledger", "witness", "ledger_key", "access")
@@ -39,14 +40,27 @@ def show_init(source: str, out: str, force: bool, table: str | None = None) -> N
     validate_target(Path(source), target, force=force)
     proposal = propose(Path(source), target, table)
     text = write_proposal(proposal, target, force=force)
-    Console(highlight=False, markup=False, soft_wrap=True).print(
-        f"Wrote {out}: {len(proposal.described):,} of {len(proposal.columns):,} columns are attributes, "
-        f"with {proposal.cells:,} cells.\n"
-        f"{len(review_lines(text)):,} lines are marked REVIEW: they contain values from your rows, and "
-        "a domain must be public.\n\n"
-        f"After the review:\n  sharewell check {out}\n  sharewell begin {out}\n"
-        f"  sharewell token ann --config {out}\n  sharewell serve {out}"
-    )
+    marked = len(review_lines(text))
+    lines = [
+        f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
+        f"are attributes, with {pluralize(proposal.cells, 'cell')}."
+    ]
+    if left := [column.name for column in proposal.columns if not column.choices]:
+        lines.append(f"Left out, with the reasons in the file: {', '.join(left)}.")
+    if coarsened := [
+        f"{column.name} ({column.too_many:,} to {column.choices[0].cells:,} cells)"
+        for column in proposal.coarsened
+    ]:
+        lines.append(
+            f"Coarser than the rows, to stay within {MAX_CELLS:,} cells: {', '.join(coarsened)}."
+        )
+    lines += [
+        f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
+        "rows, and a domain must be public.",
+        f"\nAfter the review:\n  sharewell check {out}\n  sharewell begin {out}",
+        f"  sharewell token ann --config {out}\n  sharewell serve {out}",
+    ]
+    typer.echo(sanitize("\n".join(lines)))
 
 
 def show_check(path: str, as_json: bool, *further: Check) -> bool:
