@@ -242,7 +242,7 @@ class TestWhereTheServiceIs:
             "The dataset has 2 analysts: ann, ben. Name the analyst who asks. Use --analyst ann."
             in refused("budget", *config)
         )
-        assert "Unknown analyst 'anne'. Did you mean ann? Use --analyst ann." in refused(
+        assert "Unknown analyst 'anne'. Did you mean 'ann'? Use --analyst ann." in refused(
             "budget", *config, "--analyst", "anne"
         )
         assert "The analysts are ann, ben." in refused("budget", *config, "--analyst", "zoe")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sharewell.cli.app import CommandGroup
 from sharewell.cli.connection import Connection, with_connection
 from sharewell.cli.options import Yes, complete_ledger, confirm
 from sharewell.errors import RequestError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 PANEL = "For curators, at run time"
 
 commands = typer.Typer()
-analyst_commands = typer.Typer()
+analyst_commands = typer.Typer(cls=CommandGroup)
 commands.add_typer(analyst_commands, name="analysts", rich_help_panel=PANEL)
 
 Name = Annotated[str, typer.Argument(help="The analyst's name.", metavar="NAME")]

@@ -135,7 +135,7 @@ def _budget_table(report: CheckReport) -> Table:
             _number(each.share),
             _number(each.seed),
             "-" if price is None else _number(price),
-            "depends on the data" if each.questions is None else f"{each.questions:,}",
+            "depends on the data" if each.paid_questions is None else f"{each.paid_questions:,}",
         )
     return table
 

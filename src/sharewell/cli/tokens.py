@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 
 from sharewell import wire
 from sharewell.cli.render import make_table, print_items, print_json, print_reply
 from sharewell.config import Config
-from sharewell.errors import RequestError, Suggestion
+from sharewell.errors import RequestError, advice
 from sharewell.privacy.ledger import Granted, Left
 from sharewell.service.ledger import open_ledger
 from sharewell.service.ledger.private_files import create_private
@@ -82,11 +81,10 @@ def _find_role(config: Config, name: str, curator: bool) -> Role:
     if name in config.shares or name in (joined := _read_joined(config)):
         return "analyst"
     known = [*config.shares, *joined, *curators]
-    close = get_close_matches(name, known, n=1)
+    otherwise = f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`."
     raise RequestError(
         f"{name!r} is neither an analyst nor a curator of {config.name}.",
-        hint="" if close else f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`.",
-        suggestion=Suggestion(name, close[0]) if close else None,
+        **advice(name, known, otherwise=otherwise),
     )
 
 

@@ -7,7 +7,6 @@ import os
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from sharewell.client.api import Api
 from sharewell.client.retry import RetryPolicy
 from sharewell.client.session import AsyncCuratorSession, AsyncSession, CuratorSession, Session
 from sharewell.client.transport import AsyncHttpTransport, HttpTransport, LocalTransport
-from sharewell.errors import RequestError, Suggestion, UnknownToken
+from sharewell.errors import RequestError, Suggestion, UnknownToken, advice
 
 if TYPE_CHECKING:
     from sharewell.service.dataset import DatasetService
@@ -149,12 +148,9 @@ def choose_analyst(analyst: str | None, analysts: Sequence[str]) -> str:
         return analyst
     names = ", ".join(analysts) or "none"
     if analyst is not None:
-        near = get_close_matches(analyst, analysts, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"The analysts are {names}."
+        otherwise = f"The analysts are {names}."
         raise RequestError(
-            f"Unknown analyst {analyst!r}.",
-            hint=hint,
-            suggestion=Suggestion("analyst", near[0]) if near else None,
+            f"Unknown analyst {analyst!r}.", **advice(analyst, analysts, "analyst", otherwise)
         )
     if len(analysts) != 1:
         raise RequestError(
@@ -205,7 +201,7 @@ def read_address(url: str | None, *, allow_http: bool = False) -> Address:
         # The part before an @ may be a password.
         raise RequestError(
             f"Invalid server address {url.rpartition('@')[2]!r}.",
-            hint="Write an address such as https://stats.example.org or http://127.0.0.1:8000.",
+            hint="Write an address such as https://stats.example.org or http://127.0.0.1:8080.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise RequestError(
