@@ -58,13 +58,13 @@ def list_tokens(config: Config, as_json: bool) -> None:
         ]
         print_json({"dataset": config.name, "holders": plain})
         return
-    table = make_table("name", "role", "token", title=f"Tokens for {config.name}")
+    rows = []
     for each in principals:
         status = "issued" if each in holders else "none"
         if each not in named and each.role == "curator":
             status = "invalid: not a curator in the configuration"
-        table.add_row(each.name, each.role, status)
-    print_items(table)
+        rows.append((each.name, each.role, status))
+    print_items(make_table(("name", "role", "token"), rows, title=f"Tokens for {config.name}"))
 
 
 def _find_role(config: Config, name: str, curator: bool) -> Role:

@@ -146,7 +146,9 @@ def choose_analyst(analyst: str | None, analysts: Sequence[str]) -> str:
     """Return the analyst's name; the only analyst need not be named."""
     if analyst is not None and analyst in analysts:
         return analyst
-    names = ", ".join(analysts) or "none"
+    if not analysts:
+        raise RequestError("The dataset has no analysts.", hint="A curator can add one.")
+    names = ", ".join(analysts)
     if analyst is not None:
         otherwise = f"The analysts are {names}."
         raise RequestError(
@@ -155,8 +157,8 @@ def choose_analyst(analyst: str | None, analysts: Sequence[str]) -> str:
     if len(analysts) != 1:
         raise RequestError(
             f"The dataset has {len(analysts)} analysts: {names}.",
-            hint="Name the analyst who asks." if analysts else "",
-            suggestion=Suggestion("analyst", analysts[0]) if analysts else None,
+            hint="Name the analyst who asks.",
+            suggestion=Suggestion("analyst", analysts[0]),
         )
     return analysts[0]
 

@@ -204,7 +204,7 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
     if config.privacy_unit is None:
         yield Diagnostic(
             "note",
-            "Every row counts as another person.",
+            "Every row counts as a different person.",
             "If a person can have several rows, set dataset.privacy_unit: otherwise only single rows "
             "are protected.",
         )
