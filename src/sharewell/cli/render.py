@@ -351,15 +351,11 @@ def render_analysts(analysts: wire.AnalystList) -> Items:
     """Render every analyst's budget, and the unallocated rest."""
     unit = budget_unit(analysts.analysts[0].currency) if analysts.analysts else "budget"
     numbers = ("share", unit, "left", "asked", "waiting")
-    rows = (
-        (
-            each.analyst,
-            *map(format_amount, (each.part, each.share, each.left)),
-            *(f"{each.asked:,}", f"{each.waiting:,}"),
-            draw_bar(each.left, each.share),
-        )
-        for each in analysts.analysts
-    )
+    rows: list[list[RenderableType]] = []
+    for each in analysts.analysts:
+        amounts = map(format_amount, (each.part, each.share, each.left))
+        counts = f"{each.asked:,}", f"{each.waiting:,}"
+        rows.append([each.analyst, *amounts, *counts, draw_bar(each.left, each.share)])
     table = make_table(("analyst", *numbers, f"{unit} left"), rows, right=numbers)
     part, rest = format_amount(analysts.unallocated_part), format_amount(analysts.unallocated)
     unallocated = f"Unallocated: {part} of the budget, {unit} {rest}."
