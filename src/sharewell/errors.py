@@ -119,13 +119,7 @@ class Suggestion:
 
 
 def advice(given: str, known: Iterable[str], change: str = "", otherwise: str = "") -> dict[str, Any]:
-    """The hint and suggestion for an unknown name: the nearest known name, or else `otherwise`.
-
-    `change` is that of the suggestion; by default, it is what was given.
-
-    >>> advice("bugdet", ["budget", "dataset"])
-    {'hint': "Did you mean 'budget'?", 'suggestion': Suggestion(change='bugdet', to='budget')}
-    """
+    """The hint and suggestion for an unknown name: the nearest known name, or else `otherwise`."""
     near = get_close_matches(given, [*known], n=1)
     if not near:
         return {"hint": otherwise}

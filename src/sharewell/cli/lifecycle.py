@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,8 +17,6 @@ PANEL = "For curators"
 
 commands = typer.Typer()
 
-BACK_UP = "Back up the ledger and the witness."
-
 
 @commands.command(rich_help_panel=PANEL)
 def begin(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
@@ -32,9 +29,10 @@ def begin(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     errors = [each for each in check_config(dataset).diagnostics if each.level == "error"]
     if errors:
         raise ConfigError(errors[0].message, hint=f"{errors[0].hint} See `sharewell check {config}`.")
-    question = "Begin it? Its budget starts now, once and for all."
-    _confirm_and_run(lifecycle.begin, dataset, question, yes)
-    typer.echo(f"Begun. {BACK_UP} Next: sharewell serve {config}")
+    typer.echo(_describe(dataset))
+    confirm("Begin it? Its budget starts now, once and for all.", yes)
+    lifecycle.begin(dataset)
+    typer.echo(f"Begun. Back up the ledger and the witness. Next: sharewell serve {config}")
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -43,9 +41,11 @@ def adopt(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     from sharewell.config import read_config
     from sharewell.service import lifecycle
 
-    question = "Adopt the ledger? Events that it lacks would be spent again: it must be complete."
-    _confirm_and_run(lifecycle.adopt, read_config(config), question, yes)
-    typer.echo(f"Adopted. {BACK_UP} Next: sharewell serve {config}")
+    dataset = read_config(config)
+    typer.echo(_describe(dataset))
+    confirm("Adopt the ledger? Events that it lacks would be spent again: it must be complete.", yes)
+    lifecycle.adopt(dataset)
+    typer.echo(f"Adopted. Back up the ledger and the witness. Next: sharewell serve {config}")
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -55,19 +55,12 @@ def recover(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     from sharewell.service import lifecycle
 
     dataset = read_config(config)
-    loss = _describe_loss(dataset, lifecycle.plan_recovery(dataset))
-    question = "Recover it? A complete ledger, if you find one later, cannot be used any more."
-    _confirm_and_run(lifecycle.recover, dataset, question, yes, loss)
+    found = lifecycle.plan_recovery(dataset)
+    typer.echo(_describe(dataset))
+    typer.echo(_describe_loss(dataset, found))
+    confirm("Recover it? A complete ledger, if you find one later, cannot be used any more.", yes)
+    lifecycle.recover(dataset)
     typer.echo(f"Recovered. Next: sharewell serve {config}")
-
-
-def _confirm_and_run(
-    action: Callable[[Config], object], config: Config, question: str, yes: bool, *details: str
-) -> None:
-    for text in (_describe(config), *details):
-        typer.echo(text)
-    confirm(question, yes)
-    action(config)
 
 
 def offer_to_begin(paths: list[str]) -> None:

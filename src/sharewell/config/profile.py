@@ -55,6 +55,8 @@ DAY_CODES = (
     *("2099-12-31", "2100-01-01", "2999-12-31", "9999-01-01", "9999-12-31"),
 )
 
+BOUNDS = ("low", "high", "usual low", "usual high")
+
 #: Texts for false and true; single letters count only where both occur.
 WORDS = (("false", "true"), ("no", "yes"))
 LETTERS = (("f", "t"), ("n", "y"))
@@ -158,28 +160,17 @@ def _aggregates(column: SourceColumn) -> dict[str, str]:
     if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT):
         read = number(column).sql("duckdb")
         finite = f"isfinite({read})"
-        usual = f"{finite} AND ({read}) NOT IN {NUMBER_CODES}"
         found |= {
             "numbers": f"COUNT({read})",
             "finite": f"COUNT(*) FILTER ({finite})",
             "whole": f"COUNT(*) FILTER ({finite} AND {is_whole(number(column)).sql('duckdb')})",
-            "low": f"MIN({read}) FILTER ({finite})",
-            "high": f"MAX({read}) FILTER ({finite})",
-            "usual_low": f"MIN({read}) FILTER ({usual})",
-            "usual_high": f"MAX({read}) FILTER ({usual})",
+            **_bounds("number", read, finite, NUMBER_CODES),
         }
     if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT):
         read = day(column).sql("duckdb")
         # Python's calendar begins with the year 1 and ends with 9999.
         known = f"({read}) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-        usual = f"{known} AND ({read}) NOT IN {DAY_CODES}"
-        found |= {
-            "days": f"COUNT(*) FILTER ({known})",
-            "first": f"CAST(MIN({read}) FILTER ({known}) AS TEXT)",
-            "last": f"CAST(MAX({read}) FILTER ({known}) AS TEXT)",
-            "usual_first": f"CAST(MIN({read}) FILTER ({usual}) AS TEXT)",
-            "usual_last": f"CAST(MAX({read}) FILTER ({usual}) AS TEXT)",
-        }
+        found |= {"days": f"COUNT(*) FILTER ({known})", **_bounds("day", read, known, DAY_CODES)}
     if kind is Kind.TEXT:
         written = text(column).sql("duckdb")
         # 02139 is a code, not a number.
@@ -191,6 +182,13 @@ def _aggregates(column: SourceColumn) -> dict[str, str]:
             "other_dates": f"COUNT(*) FILTER (regexp_full_match({written}, '{OTHER_DATES}'))",
         }
     return found
+
+
+def _bounds(name: str, read: str, known: str, codes: tuple[Any, ...]) -> dict[str, str]:
+    """The aggregates of the smallest and largest value, with and without codes."""
+    usual = f"{known} AND ({read}) NOT IN {codes}"
+    extremes = [f"{of}({read}) FILTER ({some})" for some in (known, usual) for of in ("MIN", "MAX")]
+    return {f"{name} {bound}": extreme for bound, extreme in zip(BOUNDS, extremes, strict=True)}
 
 
 def _profile(
@@ -216,17 +214,14 @@ def _profile(
         return make("booleans")
     if found.get("finite") and nearly_all(found["numbers"]) and not found.get("zip_codes"):
         odd = filled - found["numbers"]
-        low, high, codes = _split_codes(
-            found["low"], found["high"], found["usual_low"], found["usual_high"]
-        )
+        low, high, codes = _split_codes(*(found[f"number {bound}"] for bound in BOUNDS))
         whole = found["finite"] == found["whole"] and max(-low, high) < 2**52
         # NaN is missing too.
         missing = found["finite"] + odd < rows
         holds: Holds = "whole numbers" if whole else "numbers"
         return make(holds, low=low, high=high, codes=codes, odd=odd, missing=missing)
     if found.get("days") and (kind is not Kind.TEXT or nearly_all(found["days"])):
-        ends = (found[name] for name in ("first", "last", "usual_first", "usual_last"))
-        low, high, codes = _split_codes(*(end and dt.date.fromisoformat(end) for end in ends))
+        low, high, codes = _split_codes(*(found[f"day {bound}"] for bound in BOUNDS))
         odd = filled - found["days"] if kind is Kind.TEXT else 0
         return make("dates", low=low, high=high, codes=codes, odd=odd)
     if kind is not Kind.TEXT:
