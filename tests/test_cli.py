@@ -28,6 +28,13 @@ def test_without_a_command_the_help_is_shown():
     assert "demo" in result.output
 
 
+@pytest.mark.parametrize("words", [[], ["ask"], ["analysts"], ["analysts", "remove"], ["verify"]])
+def test_the_help_shows_no_type_beside_flags(words):
+    shown = RUN.invoke(app, [*words, "--help"]).output
+    assert "--help" in shown
+    assert "bool" not in shown
+
+
 def test_an_unknown_command_is_refused_with_usage():
     result = RUN.invoke(app, ["dmeo"])
     assert result.exit_code == 2

@@ -45,7 +45,10 @@ public values only: none may contain a true count, nor anything computed from on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
     "AccessError",
@@ -113,6 +116,14 @@ class Suggestion:
 
     change: str
     to: str
+
+
+def advice(given: str, known: Iterable[str], change: str = "", otherwise: str = "") -> dict[str, Any]:
+    """The hint and suggestion for an unknown name: the nearest known name, or else `otherwise`."""
+    near = get_close_matches(given, [*known], n=1)
+    if not near:
+        return {"hint": otherwise}
+    return {"hint": f"Did you mean {near[0]!r}?", "suggestion": Suggestion(change or given, near[0])}
 
 
 class SharewellError(Exception):

@@ -5,14 +5,13 @@ The reader, the JSON Schema, the documentation and `sharewell init` all follow f
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sharewell.errors import ConfigError, SharewellError, Suggestion
+from sharewell.errors import ConfigError, SharewellError, advice
 from sharewell.privacy.budget import amount
 
 #: The default of an option that a file must give.
@@ -160,12 +159,8 @@ def by_analyst(each: ValueType, words: str) -> ValueType:
 
 def invalid_choice(key: str, value: str, choices: Collection[str]) -> ConfigError:
     """The error for a string that is none of the choices, with the nearest one as a suggestion."""
-    near = difflib.get_close_matches(value, choices, n=1)
-    return ConfigError(
-        f"{key} cannot be {_quote(value)}.",
-        hint=f"Did you mean {near[0]!r}?" if near else f"Use one of {', '.join(choices)}.",
-        suggestion=Suggestion(key, near[0]) if near else None,
-    )
+    otherwise = f"Use one of {', '.join(choices)}."
+    return ConfigError(f"{key} cannot be {_quote(value)}.", **advice(value, choices, key, otherwise))
 
 
 def _quote(value: Any) -> str:

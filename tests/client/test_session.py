@@ -408,7 +408,7 @@ class TestOpen:
         ) as refused:
             client.open(path)
         assert refused.value.suggestion == errors.Suggestion("analyst", "ann")
-        with pytest.raises(RequestError, match=r"Unknown analyst 'anne'\. Did you mean ann\?"):
+        with pytest.raises(RequestError, match=r"Unknown analyst 'anne'\. Did you mean 'ann'\?"):
             client.open(path, "anne")
         with client.open(path, "ben") as session:
             assert session.budget().analyst == "ben"

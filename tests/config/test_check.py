@@ -96,7 +96,7 @@ def test_amounts_and_counts_are_those_of_the_settings(file, capsys):
     ]
     assert levels(found) == [
         ("note", "1/4 of the budget is left for analysts who join later."),
-        ("note", "Every row counts as another person."),
+        ("note", "Every row counts as a different person."),
         (
             "warning",
             "A paid answer is hardly more precise than the free one from the seed.",

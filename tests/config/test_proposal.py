@@ -322,11 +322,82 @@ def test_categories_that_only_case_or_white_space_tells_apart_are_told_of(tmp_pa
     config, text = init(write_csv(tmp_path / "wards.csv", {"ward": values * 20}), quickly=True)
     assert config.domain["ward"] == Category("ward", sorted(values), other="other")
     before = text.partition("\n[attributes.ward]")[0].rpartition("\n")[2]
-    assert (
-        before.startswith("# REVIEW: some categories differ only in case or surrounding white space")
-        == told
-    )
+    assert before.startswith("# REVIEW: some categories differ only in case or white space") == told
     assert len(review_lines(text)) == text.count("REVIEW: ")
+
+
+def test_codes_for_missing_values_do_not_widen_the_bounds(tmp_path):
+    columns: dict[str, list[Any]] = {
+        "age": [n % 90 for n in range(ROWS)],
+        "income": [n % 90 * 1_000 + 0.5 for n in range(ROWS)],
+        "score": [n % 5 + 1 for n in range(ROWS)],
+        "admitted": days(ROWS),
+    }
+    columns["age"][:3] = [-1, 999, 998]
+    columns["income"][0] = 9_999_999
+    columns["score"][:40] = [9999] * 40
+    columns["admitted"][0] = "9999-12-31"
+    config, text = init(write_csv(tmp_path / "people.csv", columns))
+    assert config.domain.attributes == (
+        Integer("age", 0, 89, other="other"),
+        Binned("income", [*range(0, 100_000, 10_000)], other="other"),
+        Integer("score", 1, 5, other="other"),
+        Date("admitted", "2024-02-01", "2024-08-31", by="month", other="other"),
+    )
+    told = re.findall(r"REVIEW: (.* looks? like .*?);", text)
+    assert told == [
+        "-1 and 999 look like codes for a missing value",
+        "9999999 looks like a code for a missing value",
+        "9999 looks like a code for a missing value",
+        "9999-12-31 looks like a code for a missing value",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([n % 100 for n in range(ROWS)], Integer("n", 0, 99)),
+        ([n % 3 - 1 for n in range(ROWS)], Integer("n", -1, 1)),
+        ([n % 40 - 9 for n in range(ROWS)], Integer("n", -10, 39)),
+        ([[98, 99][n % 2] for n in range(ROWS)], Integer("n", 98, 99)),
+        (
+            [f"{1900 + n % 90}-01-01" for n in range(ROWS)],
+            Date("n", "1900-01-01", "1989-12-31", by="year"),
+        ),
+    ],
+)
+def test_values_that_only_resemble_codes_are_kept(tmp_path, values, expected):
+    config, text = init(write_csv(tmp_path / "people.csv", {"n": values}), quickly=True)
+    assert config.domain["n"] == expected
+    assert "like a code" not in text
+
+
+def test_rare_and_misspelt_values_are_counted_as_other_and_not_written_down(tmp_path):
+    cities = ["Boston", "Lowell"] * 2_000
+    cities[:12] = [*["Bosten"] * 4, *["boston "] * 5, *["Atlantis"] * 2, "Boston"]
+    zips = [f"0213{n % 2}" for n in range(4_000)]
+    zips[:5] = ["02139"] * 5
+    columns = {"city": cities, "zip": zips}
+    config, text = init(write_csv(tmp_path / "people.csv", columns), quickly=True)
+    assert config.domain["city"] == Category("city", ["Boston", "Lowell"], other="other")
+    assert config.domain["zip"] == Category("zip", ["02130", "02131", "02139"], other="other")
+    assert "REVIEW: also counts 3 rare or misspelt values of the rows" in text
+    assert "Bosten" not in text
+    assert "Atlantis" not in text
+
+
+def test_it_says_which_columns_it_made_coarser(tmp_path, capsys):
+    columns = {f"c{n}": [(row * (n + 7)) % 97 for row in range(200)] for n in range(4)}
+    columns["sex"] = [row % 2 for row in range(200)]
+    config, text = init(write_csv(tmp_path / "wide.csv", columns), quickly=True)
+    assert config.domain.size <= MAX_CELLS
+    coarser = text.count(
+        "# Coarser than the rows: 100 cells here would give the table more than 1,000,000"
+    )
+    assert coarser == sum(attribute.size < 97 for attribute in config.domain.attributes) - 1 > 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Coarser than the rows, to stay within 1,000,000 cells: c" in shown
+    assert "(100 to 10 cells)" in shown
 
 
 def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):

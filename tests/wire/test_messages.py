@@ -140,6 +140,10 @@ def certificate(*analysts, exact=True, holds: bool | None = True) -> wire.Certif
         ),
         (certificate(holds=None), "No answer has been judged yet."),
         (
+            certificate(holds=None).model_copy(update={"behind": 1}),
+            "No answer has been judged yet. 1 entry is waiting.",
+        ),
+        (
             certificate(exact=False, holds=None),
             "The certificate of Private Multiplicative Weights depends on the data and cannot be "
             "published.",

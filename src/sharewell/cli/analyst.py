@@ -10,6 +10,7 @@ import typer
 
 from sharewell.cli.app import ExitCode
 from sharewell.cli.connection import Connection, with_connection
+from sharewell.cli.options import flag, option
 from sharewell.errors import RequestError
 
 if TYPE_CHECKING:
@@ -23,14 +24,9 @@ commands = typer.Typer()
 Sql = Annotated[str, typer.Argument(help="The SQL; - reads standard input.", metavar="SQL")]
 Wait = Annotated[
     float | None,
-    typer.Option(
-        "--wait",
-        help="Wait at most this long for the answer. Default: no limit.",
-        min=0,
-        metavar="SECONDS",
-    ),
+    option("Wait at most this long for the answer. Default: no limit.", "SECONDS", "--wait", min=0),
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for a queued question.")]
+NoWait = Annotated[bool, flag("Do not wait for a queued question.", "--no-wait")]
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -38,14 +34,9 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for a queue
 def ask(
     connection: Connection,
     sql: Sql,
-    free: Annotated[
-        bool, typer.Option("--free", help="Spend nothing: answer from earlier measurements.")
-    ] = False,
+    free: Annotated[bool, flag("Spend nothing: answer from earlier measurements.", "--free")] = False,
     key: Annotated[
-        str | None,
-        typer.Option(
-            help="Idempotency key: a question repeated with its key is charged once.", metavar="KEY"
-        ),
+        str | None, option("Idempotency key: a question repeated with its key is charged once.", "KEY")
     ] = None,
     wait: Wait = None,
     no_wait: NoWait = False,

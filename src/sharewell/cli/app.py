@@ -40,6 +40,17 @@ class CommandGroup(TyperGroup):
         first = [name for name in WORK_ORDER if name in names]
         return [*first, *(name for name in names if name not in first)]
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options that precede the command."""
+        return _hide_flag_types(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _hide_flag_types(command.get_params(ctx))
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         """Run the selected command."""
         try:
@@ -51,6 +62,14 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _hide_flag_types(params: list[Any]) -> list[Any]:
+    """Show no `<bool>` beside flags in `--help`."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
 
 
 def exit_code(error: SharewellError) -> ExitCode:

@@ -6,12 +6,13 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sharewell.cli.options import AsJson, complete_config
+from sharewell.cli.options import AsJson, complete_config, flag, option
 from sharewell.errors import LedgerInUse, RequestError, SharewellError, UnknownToken
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE, TOKEN_VARIABLE = "SHAREWELL_URL", "SHAREWELL_TOKEN"
 
 
-def _option(*names: str, **settings: Any) -> Any:
-    return typer.Option(*names, rich_help_panel="Connection", **settings)
+_option = partial(option, rich_help_panel="Connection")
 
 
 @dataclass(frozen=True)
@@ -33,41 +33,25 @@ class Connection:
     """Where the service is and who asks; its fields become options of every command that connects."""
 
     url: Annotated[
-        str | None,
-        _option(
-            "--url", help=f"Server address. Default: ${URL_VARIABLE}, or {DEFAULT_URL}.", metavar="URL"
-        ),
+        str | None, _option(f"Server address. Default: ${URL_VARIABLE}, or {DEFAULT_URL}.", "URL")
     ] = None
     token: Annotated[
-        str | None,
-        _option(
-            "--token",
-            help=f"Access token, visible in `ps`. Default: ${TOKEN_VARIABLE}.",
-            metavar="TOKEN",
-        ),
+        str | None, _option(f"Access token, visible in `ps`. Default: ${TOKEN_VARIABLE}.", "TOKEN")
     ] = None
-    token_file: Annotated[
-        str | None, _option("--token-file", help="File that contains the token.", metavar="FILE")
-    ] = None
-    ca: Annotated[
-        str | None,
-        _option("--ca", help="PEM file of your certificate authority.", metavar="FILE"),
-    ] = None
-    allow_http: Annotated[bool, _option("--allow-http", help="Allow plain HTTP to another machine.")] = (
-        False
-    )
+    token_file: Annotated[str | None, _option("File that contains the token.", "FILE")] = None
+    ca: Annotated[str | None, _option("PEM file of your certificate authority.", "FILE")] = None
+    allow_http: Annotated[
+        bool, flag("Allow plain HTTP to another machine.", "--allow-http", rich_help_panel="Connection")
+    ] = False
     config: Annotated[
         str | None,
         _option(
-            "--config",
-            help="Open this configuration file in the process, without a server.",
-            metavar="FILE",
+            "Open this configuration file in the process, without a server.",
+            "FILE",
             autocompletion=complete_config,
         ),
     ] = None
-    analyst: Annotated[
-        str | None, _option("--analyst", help="The asking analyst, with --config.", metavar="NAME")
-    ] = None
+    analyst: Annotated[str | None, _option("The asking analyst, with --config.", "NAME")] = None
     as_json: AsJson = False
 
     def or_else(self, parent: Connection) -> Connection:
@@ -78,14 +62,9 @@ class Connection:
     @property
     def arguments(self) -> str:
         """The options as typed, without the token."""
-        given = {
-            "--url": self.url,
-            "--token-file": self.token_file,
-            "--ca": self.ca,
-            "--config": self.config,
-            "--analyst": self.analyst,
-        }
-        typed = [f" {option} {value}" for option, value in given.items() if value]
+        names = ("url", "token_file", "ca", "config", "analyst")
+        given = {name.replace("_", "-"): getattr(self, name) for name in names}
+        typed = [f" --{name} {value}" for name, value in given.items() if value]
         return "".join([*typed, " --allow-http" if self.allow_http else ""])
 
     def validate(self) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sharewell.cli.app import CommandGroup
 from sharewell.cli.connection import Connection, with_connection
-from sharewell.cli.options import Yes, complete_ledger, confirm
+from sharewell.cli.options import Yes, complete_ledger, confirm, flag, option
 from sharewell.errors import RequestError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 PANEL = "For curators, at run time"
 
 commands = typer.Typer()
-analyst_commands = typer.Typer()
+analyst_commands = typer.Typer(cls=CommandGroup)
 commands.add_typer(analyst_commands, name="analysts", rich_help_panel=PANEL)
 
 Name = Annotated[str, typer.Argument(help="The analyst's name.", metavar="NAME")]
@@ -27,23 +28,18 @@ Name = Annotated[str, typer.Argument(help="The analyst's name.", metavar="NAME")
 def ledger(
     connection: Connection,
     after: Annotated[
-        int | None,
-        typer.Option(help="Start after this event. Default: the last events.", min=-1, metavar="NUMBER"),
+        int | None, option("Start after this event. Default: the last events.", "NUMBER", min=-1)
     ] = None,
-    limit: Annotated[
-        int, typer.Option(help="Print at most this many events.", min=1, metavar="COUNT")
-    ] = 20,
+    limit: Annotated[int, option("Print at most this many events.", "COUNT", min=1)] = 20,
     file: Annotated[
         str | None,
-        typer.Option(
-            help="Read a ledger file or PostgreSQL URL directly, without a server.",
-            metavar="LEDGER",
+        option(
+            "Read a ledger file or PostgreSQL URL directly, without a server.",
+            "LEDGER",
             autocompletion=complete_ledger,
         ),
     ] = None,
-    name: Annotated[
-        str, typer.Option(help="Ledger name in PostgreSQL, with --file.", metavar="NAME")
-    ] = "default",
+    name: Annotated[str, option("Ledger name in PostgreSQL, with --file.", "NAME")] = "default",
 ) -> wire.EventPage:
     """Print ledger events: questions, charges, releases, answers."""
     connection.validate()
@@ -103,8 +99,7 @@ def remove(
     connection: Connection,
     name: Name,
     donate: Annotated[
-        bool,
-        typer.Option("--donate", help="Spend the rest of the share on a measurement for all analysts."),
+        bool, flag("Spend the rest of the share on a measurement for all analysts.", "--donate")
     ] = False,
     yes: Yes = False,
 ) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,8 +14,19 @@ from sharewell.errors import RequestError
 #: The configuration file that commands read by default.
 DEFAULT_CONFIG = "sharewell.toml"
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for a confirmation.")]
+
+def option(help: str, metavar: str, *names: str, **settings: Any) -> Any:
+    """An option with a value, whose name follows from the parameter's unless it is given."""
+    return typer.Option(*names, help=help, metavar=metavar, **settings)
+
+
+def flag(help: str, name: str, **settings: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help, **settings)
+
+
+AsJson = Annotated[bool, flag("Print JSON.", "--json")]
+Yes = Annotated[bool, flag("Do not ask for a confirmation.", "--yes")]
 
 
 def is_interactive() -> bool:
@@ -60,12 +71,8 @@ complete_ledger = complete_files(".sqlite", ".db")
 complete_table = complete_files(".csv", ".parquet", ".duckdb", ".db")
 
 ConfigOption = Annotated[
-    str,
-    typer.Option(
-        "--config", help="The configuration file.", metavar="FILE", autocompletion=complete_config
-    ),
+    str, option("The configuration file.", "FILE", "--config", autocompletion=complete_config)
 ]
 ConfigArgument = Annotated[
-    str,
-    typer.Argument(help="The configuration file.", metavar="CONFIG", autocompletion=complete_config),
+    str, typer.Argument(help="The configuration file.", metavar="CONFIG", autocompletion=complete_config)
 ]

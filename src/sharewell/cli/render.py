@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -150,24 +150,20 @@ def print_items(*items: RenderableType) -> None:
             console.print(Text(sanitize(item)) if isinstance(item, str) else item)
 
 
-class PlainTable(Table):
-    """A table whose strings are sanitized and printed without markup."""
-
-    def add_row(self, *fields: RenderableType | None, **options: Any) -> None:
-        """Add a row of strings or texts."""
-        plain = (Text(sanitize(each)) if isinstance(each, str) else each for each in fields)
-        super().add_row(*plain, **options)
-
-
 def make_table(
-    *headings: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[RenderableType]],
+    *,
     right: Sequence[str] = (),
     whole: Sequence[str] = (),
     title: str | None = None,
     caption: str | None = None,
-) -> PlainTable:
-    """Make an empty table; columns in `right` hold numbers; these and those in `whole` never wrap."""
-    table = PlainTable(
+) -> Table:
+    """Make a table of strings, printed without markup, or texts.
+
+    Columns in `right` hold numbers; these and those in `whole` never wrap.
+    """
+    table = Table(
         title=None if title is None else Text(f"{sanitize(title)}\n", style="bold"),
         title_justify="left",
         caption=None if caption is None else Text(f"\n{sanitize(caption)}"),
@@ -183,6 +179,8 @@ def make_table(
             no_wrap=heading in right or heading in whole,
             overflow="fold",
         )
+    for row in rows:
+        table.add_row(*(Text(sanitize(field)) if isinstance(field, str) else field for field in row))
     return table
 
 
@@ -228,10 +226,8 @@ def render_result(result: wire.Result) -> Items:
 def result_table(result: wire.Result) -> Table:
     """Make the table of a result, with intervals."""
     numbers = [column.name for column in result.columns if column.kind == "number"]
-    table = make_table(*result.column_names, right=numbers)
-    for row in result.rows[:MAX_ROWS]:
-        table.add_row(*map(format_field, row))
-    return table
+    rows = ([format_field(field) for field in row] for row in result.rows[:MAX_ROWS])
+    return make_table(result.column_names, rows, right=numbers)
 
 
 def format_payment(result: wire.Result) -> str:
@@ -252,14 +248,12 @@ def render_quote(quote: wire.Quote) -> Items:
     names = quote.number_columns
     paid = _format_offer(quote.paid, "over budget", names)
     free = _format_offer(quote.free, "unavailable", names)
-    table = make_table("", "paid", "--free", right=("paid", "--free"))
-    for label, *fields in zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True):
-        table.add_row(label, *fields)
-    rows = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
+    rows = zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True)
+    most = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
     left = format_amount(quote.means)
     return [
-        table,
-        _footnote(f"{rows}± is half the 95% interval. You have {left} left; this quote was free."),
+        make_table(("", "paid", "--free"), rows, right=("paid", "--free")),
+        _footnote(f"{most}± is half the 95% interval. You have {left} left; this quote was free."),
         *_format_notes(quote.notes),
     ]
 
@@ -309,15 +303,16 @@ def render_questions(questions: wire.QuestionPage) -> Items:
     """Render every question with its answer and cost."""
     if not questions.tickets:
         return ["No questions yet."]
-    table = make_table("number", "question", "answer", "cost", right=("number", "cost"))
-    for ticket in questions.tickets:
-        free = "" if ticket.pay else " (--free)"
-        table.add_row(
+    rows = (
+        (
             str(ticket.number),
-            truncate(ticket.sql, 200) + free,
+            truncate(ticket.sql, 200) + ("" if ticket.pay else " (--free)"),
             _format_outcome(ticket),
             _format_cost(ticket.answer.cost) if ticket.answer else "-",
         )
+        for ticket in questions.tickets
+    )
+    table = make_table(("number", "question", "answer", "cost"), rows, right=("number", "cost"))
     return [table, _footnote("`sharewell answer NUMBER` prints an answer again, free of charge.")]
 
 
@@ -356,17 +351,12 @@ def render_analysts(analysts: wire.AnalystList) -> Items:
     """Render every analyst's budget, and the unallocated rest."""
     unit = budget_unit(analysts.analysts[0].currency) if analysts.analysts else "budget"
     numbers = ("share", unit, "left", "asked", "waiting")
-    table = make_table("analyst", *numbers, f"{unit} left", right=numbers)
+    rows: list[list[RenderableType]] = []
     for each in analysts.analysts:
-        table.add_row(
-            each.analyst,
-            format_amount(each.part),
-            format_amount(each.share),
-            format_amount(each.left),
-            f"{each.asked:,}",
-            f"{each.waiting:,}",
-            draw_bar(each.left, each.share),
-        )
+        amounts = map(format_amount, (each.part, each.share, each.left))
+        counts = f"{each.asked:,}", f"{each.waiting:,}"
+        rows.append([each.analyst, *amounts, *counts, draw_bar(each.left, each.share)])
+    table = make_table(("analyst", *numbers, f"{unit} left"), rows, right=numbers)
     part, rest = format_amount(analysts.unallocated_part), format_amount(analysts.unallocated)
     unallocated = f"Unallocated: {part} of the budget, {unit} {rest}."
     whole = "The whole budget is allocated."
@@ -378,12 +368,12 @@ def render_analysts(analysts: wire.AnalystList) -> Items:
 
 def render_dataset(dataset: wire.DatasetInfo) -> Items:
     """Render the columns, and the terms on which they are queried."""
-    title = f"{dataset.name}: {dataset.cells:,} cells"
-    table = make_table("column", "type", "values", title=title)
+    rows = []
     for each in dataset.attributes:
-        table.add_row(each.name, each.kind, _format_labels(each.labels))
-        for name, labels in each.bins.items():
-            table.add_row(f"  {name}", "bins", _format_labels(labels))
+        rows.append((each.name, each.kind, _format_labels(each.labels)))
+        rows += [(f"  {name}", "bins", _format_labels(of)) for name, of in each.bins.items()]
+    title = f"{dataset.name}: {pluralize(dataset.cells, 'cell')}"
+    table = make_table(("column", "type", "values"), rows, title=title)
     unit = budget_unit(dataset.currency)
     delta = f", delta {dataset.delta}" if dataset.currency == "zcdp" else ""
     lines = [
@@ -415,33 +405,36 @@ def render_certificate(certificate: wire.CertificateReport) -> Items:
     items: Items = [Text(sanitize(certificate.verdict), style="bold"), ""]
     if certificate.analysts:
         items += [*render_standings(certificate), _footnote(certificate.basis), ""]
-    promises = make_table("promise", "status", "meaning")
-    for promise in certificate.promises:
-        promises.add_row(promise.desideratum, promise.status, promise.meaning)
-    return [*items, promises]
+    promises = ((each.desideratum, each.status, each.meaning) for each in certificate.promises)
+    return [*items, make_table(("promise", "status", "meaning"), promises)]
 
 
 def render_standings(certificate: wire.CertificateReport) -> Items:
     """Render the useful answers of each visible analyst, here and alone."""
     # Only curators see what each analyst would have without each of the others.
-    for_curator = any(each.without is not None for each in certificate.analysts)
-    numbers = ["answers", "useful", "alone", "without one", "less precise"]
-    if not for_curator:
-        numbers.remove("without one")
-    table = make_table("analyst", *numbers, right=numbers)
-    for each in certificate.analysts:
-        fields = [f"{each.answers:,}", format_number(each.here), format_number(each.alone)]
-        if for_curator:
-            fields.append(format_number(min((each.without or {}).values(), default=each.here)))
-        table.add_row(each.analyst, *fields, f"{each.worse_answers:,}")
-    notes = [
-        f"useful: expected error at most {format_number(certificate.error_threshold)}",
-        "alone: useful answers to the same questions with the analyst's share alone",
-        "without one: the fewest useful answers if one other analyst were absent",
-        "less precise: answers that would have been more precise in either case",
+    own = all(each.without is None for each in certificate.analysts)
+    meanings = {
+        "useful": f"expected error at most {format_number(certificate.error_threshold)}",
+        "alone": "useful answers to the same questions with the analyst's share alone",
+        "without one": "the fewest useful answers if one other analyst were absent",
+        "less precise": "answers that would have been more precise in either case",
+    }
+    rows = [
+        {
+            "analyst": each.analyst,
+            "answers": f"{each.answers:,}",
+            "useful": format_number(each.here),
+            "alone": format_number(each.alone),
+            "without one": format_number(min((each.without or {}).values(), default=each.here)),
+            "less precise": f"{each.worse_answers:,}",
+        }
+        for each in certificate.analysts
     ]
-    if not for_curator:
-        del notes[2]
+    headings = [
+        name for name in ("analyst", "answers", *meanings) if not (own and name == "without one")
+    ]
+    table = make_table(headings, ([row[name] for name in headings] for row in rows), right=headings[1:])
+    notes = (f"{name}: {meaning}" for name, meaning in meanings.items() if name in headings)
     return [table, *map(_footnote, notes)]
 
 
@@ -452,14 +445,16 @@ Content = Mapping[str, Any]
 
 def render_events(events: wire.EventPage) -> Items:
     """Render one row per event, and the ledger's head."""
-    table = make_table("event", "kind", "analyst", "details", right=("event",))
-    for event in events.events:
-        table.add_row(
+    rows = (
+        (
             str(event.number),
             EVENT_NAMES.get(event.kind, event.kind),
             _format_analysts(event.content),
             truncate(_format_details(event), 200),
         )
+        for event in events.events
+    )
+    table = make_table(("event", "kind", "analyst", "details"), rows, right=("event",))
     more = [] if events.next is None else [f"More events: --after {events.next}"]
     return [table, *more, Text(f"Head: {events.head}", style="dim", overflow="fold")]
 

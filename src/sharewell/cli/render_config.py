@@ -6,11 +6,11 @@ import math
 from fractions import Fraction
 from pathlib import Path
 
-from rich.console import Console
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from sharewell.cli.render import make_table, print_items, print_json
+from sharewell.cli.render import make_table, print_items, print_json, sanitize
 from sharewell.config import Config, read_config
 from sharewell.config.check import Check, CheckReport, check_config
 from sharewell.config.forecast import (
@@ -20,10 +20,11 @@ from sharewell.config.forecast import (
     can_assume_questions,
     join_names,
 )
-from sharewell.config.propose import propose
+from sharewell.config.propose import MAX_CELLS, propose
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
 from sharewell.query.attribute import Attribute, Label
+from sharewell.wire.text import budget_unit, pluralize
 
 #: Settings that name files.
 FILES = ("ledger", "witness", "ledger_key", "access")
@@ -39,14 +40,27 @@ def show_init(source: str, out: str, force: bool, table: str | None = None) -> N
     validate_target(Path(source), target, force=force)
     proposal = propose(Path(source), target, table)
     text = write_proposal(proposal, target, force=force)
-    Console(highlight=False, markup=False, soft_wrap=True).print(
-        f"Wrote {out}: {len(proposal.described):,} of {len(proposal.columns):,} columns are attributes, "
-        f"with {proposal.cells:,} cells.\n"
-        f"{len(review_lines(text)):,} lines are marked REVIEW: they contain values from your rows, and "
-        "a domain must be public.\n\n"
-        f"After the review:\n  sharewell check {out}\n  sharewell begin {out}\n"
-        f"  sharewell token ann --config {out}\n  sharewell serve {out}"
-    )
+    marked = len(review_lines(text))
+    lines = [
+        f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
+        f"are attributes, with {pluralize(proposal.cells, 'cell')}."
+    ]
+    if left := [column.name for column in proposal.columns if not column.choices]:
+        lines.append(f"Left out, with the reasons in the file: {', '.join(left)}.")
+    if coarsened := [
+        f"{column.name} ({column.too_many:,} to {column.choices[0].cells:,} cells)"
+        for column in proposal.coarsened
+    ]:
+        lines.append(
+            f"Coarser than the rows, to stay within {MAX_CELLS:,} cells: {', '.join(coarsened)}."
+        )
+    lines += [
+        f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
+        "rows, and a domain must be public.",
+        f"\nAfter the review:\n  sharewell check {out}\n  sharewell begin {out}",
+        f"  sharewell token ann --config {out}\n  sharewell serve {out}",
+    ]
+    typer.echo(sanitize("\n".join(lines)))
 
 
 def show_check(path: str, as_json: bool, *further: Check) -> bool:
@@ -81,19 +95,15 @@ def _print_report(report: CheckReport) -> None:
 
 
 def _domain_table(config: Config) -> Table:
-    table = make_table(
-        *("column", "type", "cells", "values"),
-        title=f"{config.name}: {config.domain.size:,} cells",
+    return make_table(
+        ("column", "type", "cells", "values"),
+        (
+            (each.name, type(each).__name__.lower(), f"{each.size:,}", _values(each))
+            for each in config.domain.attributes
+        ),
+        title=f"{config.name}: {pluralize(config.domain.size, 'cell')}",
         caption="All of this is public. Rows with other values are dropped, unless there is `other`.",
     )
-    for attribute in config.domain.attributes:
-        table.add_row(
-            attribute.name,
-            type(attribute).__name__.lower(),
-            f"{attribute.size:,}",
-            _values(attribute),
-        )
-    return table
 
 
 def _values(attribute: Attribute) -> str:
@@ -108,22 +118,24 @@ def _values(attribute: Attribute) -> str:
 
 def _budget_table(report: CheckReport) -> Table:
     config, price = report.config, report.config.make.price
-    unit = "rho" if config.budget.currency == "zcdp" else "epsilon"
-    table = make_table(
-        *("analyst", "share", unit, "for the seed", "a paid question", "paid questions, about"),
-        title=f"Budget: {_budget_title(config)}",
-        caption=_payment(config),
-    )
-    for each in report.budgets:
-        table.add_row(
+    unit = budget_unit(config.budget.currency)
+    rows = (
+        (
             each.analyst,
             str(each.part),
             _number(each.share),
             _number(each.seed),
             "-" if price is None else _number(price),
-            "depends on the data" if each.questions is None else f"{each.questions:,}",
+            "depends on the data" if each.paid_questions is None else f"{each.paid_questions:,}",
         )
-    return table
+        for each in report.budgets
+    )
+    return make_table(
+        ("analyst", "share", unit, "for the seed", "a paid question", "paid questions, about"),
+        rows,
+        title=f"Budget: {_budget_title(config)}",
+        caption=_payment(config),
+    )
 
 
 def _budget_title(config: Config) -> str:
@@ -153,20 +165,22 @@ def _error_table(report: CheckReport) -> Table | str:
             f"The errors of {config.make.name} depend on the data, so they are not known before the "
             "questions are asked.\n"
         )
-    table = make_table(
-        *("question", "of", "free, from the seed", "useful", "paid", "useful"),
-        title=f"Standard errors of first answers, in rows; useful: at most {config.error_threshold:,g}",
-        caption=f"The error of a sum is divided by its largest weight.{_assumptions(config)}",
-    )
-    for each in report.forecasts:
-        all_of_them = len(each.analysts) == len(config.analysts)
-        table.add_row(
+    names = tuple(analyst.name for analyst in config.analysts)
+    rows = (
+        (
             each.asked,
-            "all analysts" if all_of_them else ", ".join(each.analysts),
+            "all analysts" if each.analysts == names else ", ".join(each.analysts),
             *_error_cells(each.free),
             *_error_cells(each.paid),
         )
-    return table
+        for each in report.forecasts
+    )
+    return make_table(
+        ("question", "of", "free, from the seed", "useful", "paid", "useful"),
+        rows,
+        title=f"Standard errors of first answers, in rows; useful: at most {config.error_threshold:,g}",
+        caption=f"The error of a sum is divided by its largest weight.{_assumptions(config)}",
+    )
 
 
 def _assumptions(config: Config) -> str:
@@ -187,34 +201,32 @@ def _promise_table(report: CheckReport) -> Table:
     config = report.config
     options = ", ".join(f"{key} {value}" for key, value in config.scheduler_options.items())
     title = f"Promises of {config.make.name}; scheduler: {config.scheduler_name}"
-    table = make_table("what", "status", "if", title=f"{title} ({options})" if options else title)
+    rows = []
     last: tuple[str, ...] = ()
     for promise in report.promises:
         same = last and promise.assumptions == last
-        table.add_row(
-            promise.meaning, promise.status, "the same" if same else " ".join(promise.assumptions)
+        rows.append(
+            (promise.meaning, promise.status, "the same" if same else " ".join(promise.assumptions))
         )
         last = promise.assumptions
-    return table
+    return make_table(("what", "status", "if"), rows, title=f"{title} ({options})" if options else title)
 
 
 def _file_table(config: Config) -> Table:
-    table = make_table(
-        *("file", "path"),
+    paths = {name: getattr(config.service, name) for name in FILES} | {"witness": config.witness}
+    if config.service.ledger_is_file:
+        paths["ledger"] = Path(config.service.ledger)
+    return make_table(
+        ("file", "path"),
+        ((name, _relative(config, path)) for name, path in paths.items() if path is not None),
         whole=("file", "path"),  # users copy them from here
         title="Files",
         caption=f"Relative paths begin at the folder of {config.path.name}.",
     )
-    paths = {name: getattr(config.service, name) for name in FILES} | {"witness": config.witness}
-    for name, path in paths.items():
-        if path is not None:
-            is_file = name != "ledger" or config.service.ledger_is_file
-            table.add_row(name, _relative(config, Path(path)) if is_file else str(path))
-    return table
 
 
 def _service_table(config: Config) -> Table:
-    table = make_table("setting", "value", "what it does", title="Service")
+    rows = []
     for option in SERVICE_OPTIONS:
         value, help = getattr(config.service, option.name), option.help
         if option.name in FILES or value is None:
@@ -227,12 +239,14 @@ def _service_table(config: Config) -> Table:
             value = toml_value(value).replace("_", ",")
         if option.name == "tick" and not config.scheduler().paced:
             help = f"{help}; not used by this scheduler"
-        table.add_row(option.name, value, help)
-    return table
+        rows.append((option.name, value, help))
+    return make_table(("setting", "value", "what it does"), rows, title="Service")
 
 
-def _relative(config: Config, path: Path) -> str:
-    """A path relative to the folder of the file, where it lies below that."""
+def _relative(config: Config, path: Path | str) -> str:
+    """A path relative to the folder of the file, where it lies below that; a URL as it is."""
     folder = config.path.parent.absolute()
-    below = path.relative_to(folder) if path.is_relative_to(folder) else None
-    return str(path) if below is None or ".." in below.parts else str(below)
+    if isinstance(path, str) or not path.is_relative_to(folder):
+        return str(path)
+    below = path.relative_to(folder)
+    return str(path if ".." in below.parts else below)

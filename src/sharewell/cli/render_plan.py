@@ -119,7 +119,8 @@ def _table(config: Config, best: Sequence[Candidate], tried: int, now: Candidate
         *("useful\nanswers", "worst\nanalyst", "typical\nerror, rows"),
     )
     table = make_table(
-        *("seed", *numbers),
+        ("seed", *numbers),
+        (_fields(config, candidate) for candidate in best),
         right=numbers,
         whole=("seed",),
         title=f"The best {len(best)} of {tried} settings for {config.name}",
@@ -127,22 +128,23 @@ def _table(config: Config, best: Sequence[Candidate], tried: int, now: Candidate
         "Query budget: of the budget. Paid questions: how many an analyst can pay for, from the "
         "fewest to the most.",
     )
-    rows = [(candidate, candidate.seed) for candidate in best]
     if now is not None:
-        rows.append((now, f"{now.seed}\n(now)"))
-    for at, (candidate, seed) in enumerate(rows):
-        if at == len(best):
-            table.add_section()
-        table.add_row(
-            seed,
-            str(candidate.seed_fraction),
-            str(candidate.query_budget / config.budget.total),
-            _range(_questions(config, candidate).values()),
-            f"{candidate.average:.1%}",
-            f"{candidate.worst:.1%}",
-            f"{candidate.typical_error:,.1f}",
-        )
+        seed, *fields = _fields(config, now)
+        table.add_section()
+        table.add_row(f"{seed}\n(now)", *fields)
     return table
+
+
+def _fields(config: Config, candidate: Candidate) -> tuple[str, ...]:
+    return (
+        candidate.seed,
+        str(candidate.seed_fraction),
+        str(candidate.query_budget / config.budget.total),
+        _range(_questions(config, candidate).values()),
+        f"{candidate.average:.1%}",
+        f"{candidate.worst:.1%}",
+        f"{candidate.typical_error:,.1f}",
+    )
 
 
 def _questions(config: Config, candidate: Candidate) -> dict[str, int]:

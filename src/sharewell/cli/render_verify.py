@@ -92,21 +92,19 @@ def _print_verification(found: Verification) -> None:
 
 
 def _make_table(found: Verification) -> Table:
-    table = make_table(
-        "check", "verifies", "examined", "found", title=f"A ledger of {pluralize(found.events, 'event')}"
-    )
+    rows = []
     for check in found.checks:
         counts = ", ".join(_format_counts(check.counts))
         skipped = f"not {check.skipped}" if check.counts else f"skipped: {check.skipped}"
         examined = "; ".join(part for part in (counts, skipped if check.skipped else "") if part)
-        number = len(check.findings) + check.more
-        verdict = (
-            Text(f"{number:,} wrong", style="red") if number else Text("nothing wrong", style="green")
-        )
-        if check.skipped and not check.counts:
+        verdict = Text("nothing wrong", style="green")
+        if number := len(check.findings) + check.more:
+            verdict = Text(f"{number:,} wrong", style="red")
+        elif check.skipped and not check.counts:
             verdict = Text("not checked", style="dim")
-        table.add_row(check.name, PURPOSES[check.name], Text(examined), verdict)
-    return table
+        rows.append((check.name, PURPOSES[check.name], examined, verdict))
+    title = f"A ledger of {pluralize(found.events, 'event')}"
+    return make_table(("check", "verifies", "examined", "found"), rows, title=title)
 
 
 def _format_counts(counts: Mapping[str, int]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from sharewell.cli.options import (
     complete_config,
     complete_ledger,
     complete_table,
+    flag,
+    option,
 )
 from sharewell.errors import RequestError
 
@@ -25,14 +27,11 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel="Demonstration")
 def demo(
-    script: Annotated[bool, typer.Option("--script", help="Run a short script of questions.")] = False,
+    script: Annotated[bool, flag("Run a short script of questions.", "--script")] = False,
     port: Annotated[
-        int | None,
-        typer.Option(help="Port to listen on. Default: 8080, or any free port.", metavar="PORT"),
+        int | None, option("Port to listen on. Default: 8080, or any free port.", "PORT")
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(help="Pause after each question.", min=0, metavar="SECONDS")
-    ] = 0.0,
+    seconds: Annotated[float, option("Pause after each question.", "SECONDS", min=0)] = 0.0,
 ) -> None:
     """Serve a bundled table to three analysts until interrupted."""
     from sharewell.cli.demo import show_demo
@@ -51,12 +50,10 @@ def init(
         ),
     ],
     out: Annotated[
-        str, typer.Option(help="The file to write.", metavar="FILE", autocompletion=complete_config)
+        str, option("The file to write.", "FILE", autocompletion=complete_config)
     ] = DEFAULT_CONFIG,
-    table: Annotated[
-        str | None, typer.Option(help="Table name, in a DuckDB file.", metavar="NAME")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    table: Annotated[str | None, option("Table name, in a DuckDB file.", "NAME")] = None,
+    force: Annotated[bool, flag("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Propose a configuration for a table, for you to review."""
     from sharewell.cli.render_config import show_init
@@ -78,7 +75,7 @@ def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: AsJson = False) -> N
 @commands.command(rich_help_panel=PANEL)
 def plan(
     config: ConfigArgument = DEFAULT_CONFIG,
-    top: Annotated[int, typer.Option(help="Show this many settings.", min=1, metavar="COUNT")] = 10,
+    top: Annotated[int, option("Show this many settings.", "COUNT", min=1)] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Compare seeds and query budgets for the expected questions; spends nothing."""
@@ -97,20 +94,15 @@ def serve(
             autocompletion=complete_config,
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", metavar="PORT")] = 8080,
-    tls_cert: Annotated[str | None, typer.Option(help="TLS certificate (PEM).", metavar="FILE")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="TLS private key (PEM).", metavar="FILE")] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A reverse proxy terminates TLS.")
-    ] = False,
+    host: Annotated[str, option("Address to listen on.", "ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen on.", "PORT")] = 8080,
+    tls_cert: Annotated[str | None, option("TLS certificate (PEM).", "FILE")] = None,
+    tls_key: Annotated[str | None, option("TLS private key (PEM).", "FILE")] = None,
+    behind_proxy: Annotated[bool, flag("A reverse proxy terminates TLS.", "--behind-proxy")] = False,
     allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(help="Accept this Host header; repeatable.", metavar="NAME"),
+        list[str] | None, option("Accept this Host header; repeatable.", "NAME")
     ] = None,
-    log: Annotated[
-        str | None, typer.Option(help="Request log. Default: standard error.", metavar="FILE")
-    ] = None,
+    log: Annotated[str | None, option("Request log. Default: standard error.", "FILE")] = None,
 ) -> None:
     """Serve datasets over HTTP until interrupted."""
     from sharewell.cli.lifecycle import offer_to_begin
@@ -139,17 +131,10 @@ def verify(
             help="A ledger file or PostgreSQL URL.", metavar="LEDGER", autocompletion=complete_ledger
         ),
     ],
-    head: Annotated[
-        str | None, typer.Option(help="Expected head, as COUNT:HASH.", metavar="HEAD")
-    ] = None,
-    witness: Annotated[
-        str | None,
-        typer.Option(help="Compare the ledger with this witness.", metavar="FILE"),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Key file that authenticates the witness.", metavar="FILE")
-    ] = None,
-    name: Annotated[str, typer.Option(help="Ledger name in PostgreSQL.", metavar="NAME")] = "default",
+    head: Annotated[str | None, option("Expected head, as COUNT:HASH.", "HEAD")] = None,
+    witness: Annotated[str | None, option("Compare the ledger with this witness.", "FILE")] = None,
+    key: Annotated[str | None, option("Key file that authenticates the witness.", "FILE")] = None,
+    name: Annotated[str, option("Ledger name in PostgreSQL.", "NAME")] = "default",
     certificate: Annotated[bool, typer.Option(help="Recompute the fairness certificate.")] = True,
     as_json: AsJson = False,
 ) -> None:
@@ -172,12 +157,11 @@ def token(
         str | None, typer.Argument(help="An analyst or curator of the dataset.", metavar="NAME")
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
-    curator: Annotated[bool, typer.Option("--curator", help="Fail unless NAME is a curator.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke the token; issue none.")] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="List names, roles and tokens.")] = False,
+    curator: Annotated[bool, flag("Fail unless NAME is a curator.", "--curator")] = False,
+    revoke: Annotated[bool, flag("Revoke the token; issue none.", "--revoke")] = False,
+    list_all: Annotated[bool, flag("List names, roles and tokens.", "--list")] = False,
     out: Annotated[
-        str | None,
-        typer.Option(help="Write the token to a new file that only you can read.", metavar="FILE"),
+        str | None, option("Write the token to a new file that only you can read.", "FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 
 from sharewell import wire
 from sharewell.cli.render import make_table, print_items, print_json, print_reply
 from sharewell.config import Config
-from sharewell.errors import RequestError, Suggestion
+from sharewell.errors import RequestError, advice
 from sharewell.privacy.ledger import Granted, Left
 from sharewell.service.ledger import open_ledger
 from sharewell.service.ledger.private_files import create_private
@@ -59,13 +58,13 @@ def list_tokens(config: Config, as_json: bool) -> None:
         ]
         print_json({"dataset": config.name, "holders": plain})
         return
-    table = make_table("name", "role", "token", title=f"Tokens for {config.name}")
+    rows = []
     for each in principals:
         status = "issued" if each in holders else "none"
         if each not in named and each.role == "curator":
             status = "invalid: not a curator in the configuration"
-        table.add_row(each.name, each.role, status)
-    print_items(table)
+        rows.append((each.name, each.role, status))
+    print_items(make_table(("name", "role", "token"), rows, title=f"Tokens for {config.name}"))
 
 
 def _find_role(config: Config, name: str, curator: bool) -> Role:
@@ -82,11 +81,10 @@ def _find_role(config: Config, name: str, curator: bool) -> Role:
     if name in config.shares or name in (joined := _read_joined(config)):
         return "analyst"
     known = [*config.shares, *joined, *curators]
-    close = get_close_matches(name, known, n=1)
+    otherwise = f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`."
     raise RequestError(
         f"{name!r} is neither an analyst nor a curator of {config.name}.",
-        hint="" if close else f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`.",
-        suggestion=Suggestion(name, close[0]) if close else None,
+        **advice(name, known, otherwise=otherwise),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote as percent_encode
 
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from sharewell import wire
 from sharewell.client.progress import Progress, show_progress
-from sharewell.client.retry import ApiCall, M, RetryPolicy, Steps, retry
+from sharewell.client.retry import ApiCall, LocalCall, M, RetryPolicy, Steps, retry
 from sharewell.errors import (
     AccessError,
     Closed,
@@ -36,6 +38,7 @@ MEMBERSHIP_TIMEOUT = 600.0
 PAGE_SIZE = 100
 
 R = TypeVar("R", bound=BaseModel)
+P = TypeVar("P", wire.QuestionPage, wire.EventPage)
 
 
 @dataclass
@@ -49,16 +52,19 @@ class Api:
     identity: wire.DatasetList | None = None
     closed: bool = False
 
-    def describe(self) -> str:
-        """Return the token's owner and dataset, for a repr."""
-        if self.identity is None:
-            return "not connected"
-        return f"{self.identity.name} on {self.identity.datasets[0]}"
+    def describe(self, transport: object) -> str:
+        """Return the token's owner, the dataset and its place, for a repr."""
+        known = self.identity
+        who = f"{known.name} on {known.datasets[0]}" if known else "not connected"
+        return f"{who}, {transport!r}{', closed' if self.closed else ''}"
 
     def connect(self) -> Steps[wire.DatasetList]:
         """Find out who owns the token, and which dataset it gives access to."""
         if self.identity is None:
-            call = ApiCall("GET", "/v1/datasets", wire.DatasetList, lambda at: at.datasets())
+            timeout = self.policy.attempt_timeout
+            call = ApiCall(
+                "GET", "/v1/datasets", wire.DatasetList, lambda at: at.datasets(), timeout=timeout
+            )
             found = yield from retry(call, self.policy, connect_for=CONNECT_FOR)
             if not found.datasets:
                 raise AccessError(
@@ -74,33 +80,52 @@ class Api:
             self.identity = found
         return self.identity
 
-    def send(self, call: ApiCall[M]) -> Steps[M]:
-        """Make a call; its path is relative to the dataset's."""
+    def send(
+        self,
+        method: str,
+        path: str,
+        response: type[M],
+        local: LocalCall,
+        body: wire.Request | None = None,
+        *,
+        extra_timeout: float = 0.0,
+        **options: Any,
+    ) -> Steps[M]:
+        """Make a call; `path` is relative to the dataset's, `options` are fields of `ApiCall`."""
         if self.closed:
             raise Closed("The session is closed.", hint="Open a new one.")
         identity = self.identity or (yield from self.connect())
-        path = f"/v1/datasets/{percent_encode(identity.datasets[0], safe='')}{call.path}"
-        return (yield from retry(replace(call, path=path), self.policy))
+        path = f"/v1/datasets/{_escape(identity.datasets[0])}{path}"
+        timeout = self.policy.attempt_timeout + extra_timeout
+        call = ApiCall(method, path, response, local, body, timeout=timeout, **options)
+        return (yield from retry(call, self.policy))
 
     # Analysts
 
     def ask(
-        self, sql: str, pay: bool, key: str | None, timeout: float | None, progress: Progress
+        self,
+        sql: str,
+        *,
+        pay: bool = True,
+        key: str | None = None,
+        timeout: float | None = None,
+        progress: Progress = None,
     ) -> Steps[wire.Result]:
         """Submit a question and wait for its result."""
-        ticket = yield from self.submit(sql, pay, key)
+        ticket = yield from self.submit(sql, pay=pay, key=key)
         if ticket.state == "waiting":
-            ticket = yield from self.wait(ticket, timeout, progress)
+            ticket = yield from self.wait(ticket, timeout=timeout, progress=progress)
         return ticket.result()
 
-    def submit(self, sql: str, pay: bool, key: str | None) -> Steps[wire.Ticket]:
+    def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> Steps[wire.Ticket]:
         """Submit a question; its key is fixed before the first attempt, so that it is charged once."""
         key = uuid.uuid4().hex if key is None else key
         question = _validate(wire.Question, sql=sql, pay=pay, key=key)
-        call = ApiCall("POST", "/ask", wire.Ticket, lambda at: at.ask(question), question)
         hint = f"Ask again with the key {key!r}: the question is charged once."
         try:
-            return (yield from self.send(call))
+            return (
+                yield from self.send("POST", "/ask", wire.Ticket, lambda at: at.ask(question), question)
+            )
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"The question may have been submitted. {hint}") from None
         except SharewellError as error:
@@ -112,9 +137,13 @@ class Api:
                 error.suggestion = Suggestion("key", key)
             raise
 
-    def ticket(self, number: int, wait: float = 0.0) -> Steps[wire.Ticket]:
+    def ticket(self, number: int) -> Steps[wire.Ticket]:
+        """Fetch the current state of a question, by its number."""
+        return self._poll(number, 0)
+
+    def _poll(self, number: int, wait: float) -> Steps[wire.Ticket]:
         """Fetch a ticket, as soon as its question has ended or `wait` seconds have passed."""
-        call = ApiCall(
+        return self.send(
             "GET",
             f"/tickets/{number}",
             wire.Ticket,
@@ -122,10 +151,9 @@ class Api:
             params={"wait": f"{wait:g}"},
             extra_timeout=wait,
         )
-        return (yield from self.send(call))
 
     def wait(
-        self, ticket: wire.Ticket | int, timeout: float | None, progress: Progress
+        self, ticket: wire.Ticket | int, *, timeout: float | None = None, progress: Progress = None
     ) -> Steps[wire.Ticket]:
         """Poll a question until it is answered or refused."""
         if isinstance(ticket, int):
@@ -138,7 +166,7 @@ class Api:
                     if timeout is not None and waited >= timeout:
                         raise ticket.still_waiting()
                     for_now = poll if timeout is None else min(poll, timeout - waited)
-                    ticket = yield from self.ticket(ticket.number, for_now)
+                    ticket = yield from self._poll(ticket.number, for_now)
                     show(ticket)
                     poll = min(2 * poll, LONGEST_POLL)
         except KeyboardInterrupt:
@@ -148,87 +176,60 @@ class Api:
             raise
         return ticket
 
-    def questions(self, after: int, limit: int | None) -> Steps[list[wire.Ticket]]:
+    def questions(self, *, after: int = -1, limit: int | None = None) -> Steps[list[wire.Ticket]]:
         """Fetch the analyst's questions, page by page."""
-        found: list[wire.Ticket] = []
-        while size := _page_size(limit, found):
-            page = yield from self._question_page(after, size)
-            found += page.tickets
-            if page.next is None:
-                break
-            after = page.next
-        return found
-
-    def _question_page(self, after: int, limit: int) -> Steps[wire.QuestionPage]:
-        return self.send(
-            ApiCall(
-                "GET",
-                "/questions",
-                wire.QuestionPage,
-                lambda at: at.service.questions(at.name, after, limit),
-                params={"after": str(after), "limit": str(limit)},
-            )
+        pages = yield from self._pages(
+            "/questions",
+            wire.QuestionPage,
+            lambda at, **page: at.service.questions(at.name, **page),
+            after,
+            limit,
         )
+        return [ticket for page in pages for ticket in page.tickets]
 
     def quote(self, sql: str) -> Steps[wire.Quote]:
         """Fetch a quote."""
         question = _validate(wire.Question, sql=sql)
-        call = ApiCall("POST", "/quote", wire.Quote, lambda at: at.service.quote(at.name, sql), question)
-        return (yield from self.send(call))
+        return self.send(
+            "POST", "/quote", wire.Quote, lambda at: at.service.quote(at.name, sql), question
+        )
 
     def budget(self) -> Steps[wire.BudgetStatus]:
         """Fetch the analyst's budget."""
-        return self.send(ApiCall("GET", "/me", wire.BudgetStatus, lambda at: at.service.budget(at.name)))
+        return self.send("GET", "/me", wire.BudgetStatus, lambda at: at.service.budget(at.name))
 
-    def done(self) -> Steps[wire.Empty]:
+    def done(self) -> Steps[None]:
         """Tell the scheduler that the analyst has no more questions for now."""
-        return self.send(ApiCall("POST", "/done", wire.Empty, lambda at: at.service.done(at.name)))
+        yield from self.send("POST", "/done", wire.Empty, lambda at: at.service.done(at.name))
 
     # Analysts and curators
 
     def dataset(self) -> Steps[wire.DatasetInfo]:
         """Fetch the public description of the dataset."""
-        return self.send(ApiCall("GET", "", wire.DatasetInfo, lambda at: at.service.dataset()))
+        return self.send("GET", "", wire.DatasetInfo, lambda at: at.service.dataset())
 
     def certificate(self) -> Steps[wire.CertificateReport]:
         """Fetch the fairness certificate."""
-        return self.send(
-            ApiCall("GET", "/certificate", wire.CertificateReport, lambda at: at.certificate())
-        )
+        return self.send("GET", "/certificate", wire.CertificateReport, lambda at: at.certificate())
 
     # Curators
 
-    def events(self, after: int, limit: int | None) -> Steps[wire.EventPage]:
+    def events(self, *, after: int = -1, limit: int | None = None) -> Steps[wire.EventPage]:
         """Fetch the ledger, page by page; the head is that of the last page."""
-        found: list[wire.LedgerEvent] = []
-        size = _page_size(limit, found)
-        while True:
-            page = yield from self._event_page(after, size)
-            found += page.events
-            size = _page_size(limit, found)
-            if page.next is None or not size:
-                return wire.EventPage(head=page.head, events=tuple(found), next=page.next)
-            after = page.next
-
-    def _event_page(self, after: int, limit: int) -> Steps[wire.EventPage]:
-        return self.send(
-            ApiCall(
-                "GET",
-                "/ledger",
-                wire.EventPage,
-                lambda at: at.service.events(after, limit),
-                params={"after": str(after), "limit": str(limit)},
-            )
+        pages = yield from self._pages(
+            "/ledger", wire.EventPage, lambda at, **page: at.service.events(**page), after, limit
         )
+        events = tuple(event for page in pages for event in page.events)
+        return wire.EventPage(head=pages[-1].head, events=events, next=pages[-1].next)
 
     def analysts(self) -> Steps[wire.AnalystList]:
         """Fetch all analysts with their budgets."""
-        return self.send(ApiCall("GET", "/analysts", wire.AnalystList, lambda at: at.service.analysts()))
+        return self.send("GET", "/analysts", wire.AnalystList, lambda at: at.service.analysts())
 
-    def join(self, name: str, share: str) -> Steps[wire.Token]:
+    def join(self, name: str, share: str) -> Steps[str]:
         """Add an analyst; return their token."""
         newcomer = _validate(wire.Newcomer, name=name, share=str(share))
-        call = ApiCall(
+        issued = yield from self.send(
             "POST",
             "/analysts",
             wire.Token,
@@ -237,49 +238,61 @@ class Api:
             extra_timeout=MEMBERSHIP_TIMEOUT,
             idempotent=False,
         )
-        return (yield from self.send(call))
+        return issued.token
 
-    def leave(self, name: str, donate: bool) -> Steps[wire.Empty]:
+    def leave(self, name: str, *, donate: bool = False) -> Steps[None]:
         """Remove an analyst."""
-        return self.send(
-            ApiCall(
-                "DELETE",
-                f"/analysts/{percent_encode(name, safe='')}",
-                wire.Empty,
-                lambda at: at.service.leave(name, donate, at.name),
-                params={"donate": str(donate).lower()},
-                extra_timeout=MEMBERSHIP_TIMEOUT,
-                idempotent=False,
-            )
+        yield from self.send(
+            "DELETE",
+            f"/analysts/{_escape(name)}",
+            wire.Empty,
+            lambda at: at.service.leave(name, donate, at.name),
+            params={"donate": str(donate).lower()},
+            extra_timeout=MEMBERSHIP_TIMEOUT,
+            idempotent=False,
         )
 
-    def token(self, name: str) -> Steps[wire.Token]:
+    def token(self, name: str) -> Steps[str]:
         """Issue a new token. After a retry only the last token is valid, and that one is returned."""
-        return self.send(
-            ApiCall(
-                "POST",
-                f"/analysts/{percent_encode(name, safe='')}/token",
-                wire.Token,
-                lambda at: _token(name, at.service.token(name, at.name)),
-            )
+        issued = yield from self.send(
+            "POST",
+            f"/analysts/{_escape(name)}/token",
+            wire.Token,
+            lambda at: _token(name, at.service.token(name, at.name)),
         )
+        return issued.token
 
-    def pause(self) -> Steps[wire.Empty]:
+    def pause(self) -> Steps[None]:
         """Pause the dataset."""
-        return self.send(ApiCall("POST", "/pause", wire.Empty, lambda at: at.service.pause(at.name)))
+        yield from self.send("POST", "/pause", wire.Empty, lambda at: at.service.pause(at.name))
 
-    def resume(self) -> Steps[wire.Empty]:
+    def resume(self) -> Steps[None]:
         """Resume the dataset."""
-        return self.send(ApiCall("POST", "/resume", wire.Empty, lambda at: at.service.resume(at.name)))
+        yield from self.send("POST", "/resume", wire.Empty, lambda at: at.service.resume(at.name))
+
+    def _pages(
+        self, path: str, response: type[P], local: Callable[..., P], after: int, limit: int | None
+    ) -> Steps[list[P]]:
+        """Fetch pages until there is no next one or the limit is reached; always at least one."""
+        left = math.inf if limit is None else limit
+        if left < 1:
+            raise RequestError(
+                f"`limit` must be at least 1, not {limit}.", hint="Omit it to fetch all entries."
+            )
+        pages: list[P] = []
+        while left > 0:
+            at = {"after": after, "limit": int(min(PAGE_SIZE, left))}
+            params = {name: str(value) for name, value in at.items()}
+            page = yield from self.send("GET", path, response, partial(local, **at), params=params)
+            pages.append(page)
+            if page.next is None:
+                break
+            after, left = page.next, left - len(page)
+        return pages
 
 
-def _page_size(limit: int | None, found: Sequence[Any]) -> int:
-    """Return the size of the next page; 0 where the limit is reached."""
-    if limit is not None and limit < 1:
-        raise RequestError(
-            f"`limit` must be at least 1, not {limit}.", hint="Omit it to fetch all entries."
-        )
-    return PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(found))
+def _escape(name: str) -> str:
+    return percent_encode(name, safe="")
 
 
 def _token(name: str, token: str) -> wire.Token:

@@ -7,7 +7,6 @@ import os
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -16,7 +15,7 @@ from sharewell.client.api import Api
 from sharewell.client.retry import RetryPolicy
 from sharewell.client.session import AsyncCuratorSession, AsyncSession, CuratorSession, Session
 from sharewell.client.transport import AsyncHttpTransport, HttpTransport, LocalTransport
-from sharewell.errors import RequestError, Suggestion, UnknownToken
+from sharewell.errors import RequestError, Suggestion, UnknownToken, advice
 
 if TYPE_CHECKING:
     from sharewell.service.dataset import DatasetService
@@ -40,8 +39,8 @@ def connect(
     `allow_http` is true. Requests that fail or take longer than `timeout` seconds are retried for up to
     `retry_for` seconds.
     """
-    transport = _http(url, token, verify, allow_http)
-    return Session(Api(RetryPolicy(retry_for, timeout), "analyst"), transport).open()
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return Session(Api(policy, "analyst"), HttpTransport(*server)).open()
 
 
 def connect_curator(
@@ -54,8 +53,8 @@ def connect_curator(
     retry_for: float = 60.0,
 ) -> CuratorSession:
     """Connect to a server as a curator; see `connect`."""
-    transport = _http(url, token, verify, allow_http)
-    return CuratorSession(Api(RetryPolicy(retry_for, timeout), "curator"), transport).open()
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return CuratorSession(Api(policy, "curator"), HttpTransport(*server)).open()
 
 
 def connect_async(
@@ -71,8 +70,8 @@ def connect_async(
 
     Nothing is sent before the session is entered or first used.
     """
-    transport = _async_http(url, token, verify, allow_http)
-    return AsyncSession(Api(RetryPolicy(retry_for, timeout), "analyst"), transport)
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return AsyncSession(Api(policy, "analyst"), AsyncHttpTransport(*server))
 
 
 def connect_curator_async(
@@ -85,8 +84,21 @@ def connect_curator_async(
     retry_for: float = 60.0,
 ) -> AsyncCuratorSession:
     """Connect to a server from an event loop as a curator; see `connect_async`."""
-    transport = _async_http(url, token, verify, allow_http)
-    return AsyncCuratorSession(Api(RetryPolicy(retry_for, timeout), "curator"), transport)
+    policy, server = _read_server(url, token, verify, allow_http, timeout, retry_for)
+    return AsyncCuratorSession(Api(policy, "curator"), AsyncHttpTransport(*server))
+
+
+def _read_server(
+    url: str | None,
+    token: str | None,
+    verify: Verify,
+    allow_http: bool,
+    timeout: float,
+    retry_for: float,
+) -> tuple[RetryPolicy, tuple[Address, str, bool | ssl.SSLContext]]:
+    """Check the arguments of `connect`; return the retry policy and the arguments of a transport."""
+    address = read_address(url, allow_http=allow_http)
+    return RetryPolicy(retry_for, timeout), (address, read_token(token), read_verify(verify))
 
 
 def begin(path: str | Path) -> None:
@@ -134,34 +146,21 @@ def choose_analyst(analyst: str | None, analysts: Sequence[str]) -> str:
     """Return the analyst's name; the only analyst need not be named."""
     if analyst is not None and analyst in analysts:
         return analyst
-    names = ", ".join(analysts) or "none"
+    if not analysts:
+        raise RequestError("The dataset has no analysts.", hint="A curator can add one.")
+    names = ", ".join(analysts)
     if analyst is not None:
-        near = get_close_matches(analyst, analysts, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"The analysts are {names}."
+        otherwise = f"The analysts are {names}."
         raise RequestError(
-            f"Unknown analyst {analyst!r}.",
-            hint=hint,
-            suggestion=Suggestion("analyst", near[0]) if near else None,
+            f"Unknown analyst {analyst!r}.", **advice(analyst, analysts, "analyst", otherwise)
         )
     if len(analysts) != 1:
         raise RequestError(
             f"The dataset has {len(analysts)} analysts: {names}.",
-            hint="Name the analyst who asks." if analysts else "",
-            suggestion=Suggestion("analyst", analysts[0]) if analysts else None,
+            hint="Name the analyst who asks.",
+            suggestion=Suggestion("analyst", analysts[0]),
         )
     return analysts[0]
-
-
-def _http(url: str | None, token: str | None, verify: Verify, allow_http: bool) -> HttpTransport:
-    address = read_address(url, allow_http=allow_http)
-    return HttpTransport(address, read_token(token), read_verify(verify))
-
-
-def _async_http(
-    url: str | None, token: str | None, verify: Verify, allow_http: bool
-) -> AsyncHttpTransport:
-    address = read_address(url, allow_http=allow_http)
-    return AsyncHttpTransport(address, read_token(token), read_verify(verify))
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ def read_address(url: str | None, *, allow_http: bool = False) -> Address:
         # The part before an @ may be a password.
         raise RequestError(
             f"Invalid server address {url.rpartition('@')[2]!r}.",
-            hint="Write an address such as https://stats.example.org or http://127.0.0.1:8000.",
+            hint="Write an address such as https://stats.example.org or http://127.0.0.1:8080.",
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise RequestError(

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound="BaseModel")
 T = TypeVar("T")
+LocalCall = Callable[["LocalTransport"], "BaseModel | None"]
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,12 @@ class ApiCall(Generic[M]):
     path: str
     response: type[M]
     #: Makes the call in this process.
-    local: Callable[[LocalTransport], BaseModel | None] = field(repr=False)
+    local: LocalCall = field(repr=False)
     #: May hold SQL, so it is not in the repr.
     body: wire.Request | None = field(default=None, repr=False)
     params: Mapping[str, str] = field(default_factory=dict)
-    #: Seconds until an attempt is given up, and how many more the operation itself may take.
+    #: Seconds until an attempt is given up.
     timeout: float = 15.0
-    extra_timeout: float = 0.0
     #: Whether making the call twice has the effect of making it once.
     idempotent: bool = True
 
@@ -103,7 +103,6 @@ def retry(call: ApiCall[M], policy: RetryPolicy, *, connect_for: float = math.in
     repeated only where it is certain that it was not executed.
     """
     start, warned = policy.clock(), False
-    call = replace(call, timeout=policy.attempt_timeout + call.extra_timeout)
     attempt = 0
     while True:
         try:

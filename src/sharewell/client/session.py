@@ -1,15 +1,15 @@
 """Sessions of analysts and of curators, for threads and for event loops.
 
-The methods are the same in both kinds: each runs one operation of `Api`, here with calls that block,
-there with calls that are awaited.
+Each method runs one operation of `Api`: with calls that block, or with calls that are awaited.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Self, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial, update_wrapper
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sharewell import wire
 from sharewell.client.api import Api
@@ -60,27 +60,25 @@ class _BaseSession:
         self.close()
 
     def __repr__(self) -> str:
-        closed = ", closed" if self._api.closed else ""
-        return f"<{type(self).__name__} {self._api.describe()}, {self._transport!r}{closed}>"
+        return f"<{type(self).__name__} {self._api.describe(self._transport)}>"
 
     def _run(self, steps: Steps[T]) -> T:
         """Perform the calls and pauses that the steps yield; return their result."""
-        response: Any = None
-        failure: BaseException | None = None
+        advance = partial(next, steps)
         while True:
             try:
-                step = steps.throw(failure) if failure else steps.send(response)
+                step = advance()
             except StopIteration as end:
                 result: T = end.value
                 return result
-            response = failure = None
             try:
                 if isinstance(step, Sleep):
                     self._sleep(step.seconds)
+                    advance = partial(next, steps)
                 else:
-                    response = self._transport.send(step)
+                    advance = partial(steps.send, self._transport.send(step))
             except BaseException as error:  # the steps handle it, Ctrl-C included
-                failure = error
+                advance = partial(steps.throw, error)
 
 
 class Session(_BaseSession):
@@ -101,11 +99,11 @@ class Session(_BaseSession):
         earlier question it is that question, and costs nothing more. After `timeout` seconds in the
         queue, raise `StillWaiting`; the service keeps the question.
         """
-        return self._run(self._api.ask(sql, pay, key, timeout, progress))
+        return self._run(self._api.ask(sql, pay=pay, key=key, timeout=timeout, progress=progress))
 
     def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> wire.Ticket:
         """Submit a question without waiting for its result."""
-        return self._run(self._api.submit(sql, pay, key))
+        return self._run(self._api.submit(sql, pay=pay, key=key))
 
     def ticket(self, number: int) -> wire.Ticket:
         """Fetch the current state of a question, by its number."""
@@ -119,11 +117,11 @@ class Session(_BaseSession):
         progress: Progress = None,
     ) -> wire.Ticket:
         """Wait until a question is answered or refused; raise `StillWaiting` after `timeout` seconds."""
-        return self._run(self._api.wait(ticket, timeout, progress))
+        return self._run(self._api.wait(ticket, timeout=timeout, progress=progress))
 
     def questions(self, *, after: int = -1, limit: int | None = None) -> list[wire.Ticket]:
         """Fetch the analyst's questions after a number, oldest first."""
-        return self._run(self._api.questions(after, limit))
+        return self._run(self._api.questions(after=after, limit=limit))
 
     def quote(self, sql: str) -> wire.Quote:
         """Fetch the cost and the expected standard error of a question, for free."""
@@ -147,15 +145,15 @@ class CuratorSession(_BaseSession):
 
     def join(self, name: str, share: str) -> str:
         """Add an analyst with a part of the whole budget, such as "1/10"; return their token."""
-        return self._run(self._api.join(name, share)).token
+        return self._run(self._api.join(name, share))
 
     def leave(self, name: str, *, donate: bool = False) -> None:
         """Remove an analyst; with `donate`, spend their remaining budget for the other analysts."""
-        self._run(self._api.leave(name, donate))
+        self._run(self._api.leave(name, donate=donate))
 
     def token(self, name: str) -> str:
         """Issue a new token for an analyst; the old token is revoked."""
-        return self._run(self._api.token(name)).token
+        return self._run(self._api.token(name))
 
     def pause(self) -> None:
         """Accept no questions until `resume`."""
@@ -167,10 +165,25 @@ class CuratorSession(_BaseSession):
 
     def events(self, *, after: int = -1, limit: int | None = None) -> wire.EventPage:
         """Fetch the ledger's events after a number, oldest first."""
-        return self._run(self._api.events(after, limit))
+        return self._run(self._api.events(after=after, limit=limit))
 
 
 # For event loops
+
+
+P = ParamSpec("P")
+
+
+def _coroutine(
+    operation: Callable[Concatenate[Api, P], Steps[T]],
+) -> Callable[Concatenate[_BaseAsyncSession, P], Coroutine[Any, Any, T]]:
+    """Make a method of an asynchronous session from an operation of `Api`."""
+
+    async def method(session: _BaseAsyncSession, /, *args: P.args, **options: P.kwargs) -> T:
+        return await session._run(operation(session._api, *args, **options))
+
+    update_wrapper(method, operation)
+    return method
 
 
 class _BaseAsyncSession:
@@ -187,13 +200,8 @@ class _BaseAsyncSession:
         self._transport = transport
         self._sleep = sleep
 
-    async def dataset(self) -> wire.DatasetInfo:
-        """Fetch the public description of the dataset: its columns, budget and guarantees."""
-        return await self._run(self._api.dataset())
-
-    async def certificate(self) -> wire.CertificateReport:
-        """Fetch the fairness certificate: an analyst's own, or for a curator that of all analysts."""
-        return await self._run(self._api.certificate())
+    dataset = _coroutine(Api.dataset)
+    certificate = _coroutine(Api.certificate)
 
     async def open(self) -> Self:
         """Connect now, and check the token; close the session where that fails."""
@@ -217,106 +225,47 @@ class _BaseAsyncSession:
         await self.close()
 
     def __repr__(self) -> str:
-        closed = ", closed" if self._api.closed else ""
-        return f"<{type(self).__name__} {self._api.describe()}, {self._transport!r}{closed}>"
+        return f"<{type(self).__name__} {self._api.describe(self._transport)}>"
 
     async def _run(self, steps: Steps[T]) -> T:
         """Perform the calls and pauses that the steps yield; return their result."""
-        response: Any = None
-        failure: BaseException | None = None
+        advance = partial(next, steps)
         while True:
             try:
-                step = steps.throw(failure) if failure else steps.send(response)
+                step = advance()
             except StopIteration as end:
                 result: T = end.value
                 return result
-            response = failure = None
             try:
                 if isinstance(step, Sleep):
                     await self._sleep(step.seconds)
+                    advance = partial(next, steps)
                 else:
-                    response = await self._transport.send(step)
+                    advance = partial(steps.send, await self._transport.send(step))
             except BaseException as error:  # the steps handle it, cancellation included
-                failure = error
+                advance = partial(steps.throw, error)
 
 
 class AsyncSession(_BaseAsyncSession):
-    """An analyst's session. Use it in an `async with` statement."""
+    """An analyst's session: the methods of `Session` as coroutines. Use it in `async with`."""
 
-    async def ask(
-        self,
-        sql: str,
-        *,
-        pay: bool = True,
-        key: str | None = None,
-        timeout: float | None = None,
-        progress: Progress = None,
-    ) -> wire.Result:
-        """Ask a question and wait for its result; see `Session.ask`."""
-        return await self._run(self._api.ask(sql, pay, key, timeout, progress))
-
-    async def submit(self, sql: str, *, pay: bool = True, key: str | None = None) -> wire.Ticket:
-        """Submit a question without waiting for its result."""
-        return await self._run(self._api.submit(sql, pay, key))
-
-    async def ticket(self, number: int) -> wire.Ticket:
-        """Fetch the current state of a question, by its number."""
-        return await self._run(self._api.ticket(number))
-
-    async def wait(
-        self,
-        ticket: wire.Ticket | int,
-        *,
-        timeout: float | None = None,
-        progress: Progress = None,
-    ) -> wire.Ticket:
-        """Wait until a question is answered or refused; raise `StillWaiting` after `timeout` seconds."""
-        return await self._run(self._api.wait(ticket, timeout, progress))
-
-    async def questions(self, *, after: int = -1, limit: int | None = None) -> list[wire.Ticket]:
-        """Fetch the analyst's questions after a number, oldest first."""
-        return await self._run(self._api.questions(after, limit))
-
-    async def quote(self, sql: str) -> wire.Quote:
-        """Fetch the cost and the expected standard error of a question, for free."""
-        return await self._run(self._api.quote(sql))
-
-    async def budget(self) -> wire.BudgetStatus:
-        """Fetch the analyst's share, and what is spent and left of it."""
-        return await self._run(self._api.budget())
-
-    async def done(self) -> None:
-        """Tell the scheduler not to wait for more questions of this analyst for now."""
-        await self._run(self._api.done())
+    ask = _coroutine(Api.ask)
+    submit = _coroutine(Api.submit)
+    ticket = _coroutine(Api.ticket)
+    wait = _coroutine(Api.wait)
+    questions = _coroutine(Api.questions)
+    quote = _coroutine(Api.quote)
+    budget = _coroutine(Api.budget)
+    done = _coroutine(Api.done)
 
 
 class AsyncCuratorSession(_BaseAsyncSession):
-    """A curator's session. Use it in an `async with` statement."""
+    """A curator's session: the methods of `CuratorSession` as coroutines. Use it in `async with`."""
 
-    async def analysts(self) -> wire.AnalystList:
-        """Fetch all analysts with their budgets, and the unallocated budget."""
-        return await self._run(self._api.analysts())
-
-    async def join(self, name: str, share: str) -> str:
-        """Add an analyst with a part of the whole budget, such as "1/10"; return their token."""
-        return (await self._run(self._api.join(name, share))).token
-
-    async def leave(self, name: str, *, donate: bool = False) -> None:
-        """Remove an analyst; with `donate`, spend their remaining budget for the other analysts."""
-        await self._run(self._api.leave(name, donate))
-
-    async def token(self, name: str) -> str:
-        """Issue a new token for an analyst; the old token is revoked."""
-        return (await self._run(self._api.token(name))).token
-
-    async def pause(self) -> None:
-        """Accept no questions until `resume`."""
-        await self._run(self._api.pause())
-
-    async def resume(self) -> None:
-        """Accept questions again."""
-        await self._run(self._api.resume())
-
-    async def events(self, *, after: int = -1, limit: int | None = None) -> wire.EventPage:
-        """Fetch the ledger's events after a number, oldest first."""
-        return await self._run(self._api.events(after, limit))
+    analysts = _coroutine(Api.analysts)
+    join = _coroutine(Api.join)
+    leave = _coroutine(Api.leave)
+    token = _coroutine(Api.token)
+    pause = _coroutine(Api.pause)
+    resume = _coroutine(Api.resume)
+    events = _coroutine(Api.events)

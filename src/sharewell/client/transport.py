@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from collections.abc import Mapping
@@ -93,7 +94,8 @@ class _HttpCodec:
                 "A question can be asked again with its key.",
             )
             return TransientFailure(slow)
-        reason = str(error).rstrip(".") or type(error).__name__
+        reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).rstrip(".") or type(error).__name__
+        reason = reason[0].lower() + reason[1:]
         unreachable = Unreachable(
             f"Cannot reach a server at {self.address}: {reason}.",
             hint="Check the address, and that the server is running.",

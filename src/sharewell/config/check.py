@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts
 from sharewell.errors import ConfigError, DomainTooLarge, SharewellError
 from sharewell.sharing.certificate import Promise, promises
+from sharewell.wire.text import pluralize
 
 #: A larger epsilon is worth a warning.
 LARGE_EPSILON = 10
@@ -72,32 +74,21 @@ class CheckReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON data: amounts are exact strings; infinite and unknown values are null."""
-        config = self.config
+        config, make = self.config, self.config.make
+        budget = config.budget
         return {
             "ok": self.ok,
             "dataset": config.name,
             "cells": config.domain.size,
             "columns": {each.name: each.size for each in config.domain.attributes},
             "budget": {
-                "currency": config.budget.currency,
-                "total": str(config.budget.total),
-                "epsilon": str(config.budget.epsilon),
-                "delta": str(config.budget.delta),
+                name: _plain(getattr(budget, name)) for name in ("currency", "total", "epsilon", "delta")
             },
             "error_threshold": config.error_threshold,
-            "mechanism": config.make.name,
-            "query_budget": None if config.make.price is None else str(config.make.price),
-            "errors_are_public": config.make.errors_are_public,
-            "analysts": [
-                {
-                    "analyst": each.analyst,
-                    "part": str(each.part),
-                    "share": str(each.share),
-                    "seed": str(each.seed),
-                    "paid_questions": each.questions,
-                }
-                for each in self.budgets
-            ],
+            "mechanism": make.name,
+            "query_budget": _plain(make.price),
+            "errors_are_public": make.errors_are_public,
+            "analysts": [_plain_fields(each) for each in self.budgets],
             "expected_errors": [
                 {
                     "question": each.asked,
@@ -108,15 +99,18 @@ class CheckReport:
                 for each in self.forecasts
             ],
             "scheduler": config.scheduler_name,
-            "promises": [
-                asdict(each) | {"assumptions": list(each.assumptions)} for each in self.promises
-            ],
-            "service": {
-                key: str(value) if isinstance(value, Path) else value
-                for key, value in (asdict(config.service) | {"witness": config.witness}).items()
-            },
-            "findings": [asdict(each) for each in self.diagnostics],
+            "promises": [_plain_fields(each) for each in self.promises],
+            "service": _plain_fields(config.service) | {"witness": str(config.witness)},
+            "findings": [_plain_fields(each) for each in self.diagnostics],
         }
+
+
+def _plain_fields(record: Any) -> dict[str, Any]:
+    return {each.name: _plain(getattr(record, each.name)) for each in fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Fraction | Path) else value
 
 
 def _summary_json(error: ErrorSummary | None) -> dict[str, float] | None:
@@ -153,8 +147,10 @@ def _check_file(config: Config) -> Iterator[Diagnostic]:
         lines = ", ".join(map(str, marked[:MAX_LISTED])) + (", ..." if len(marked) > MAX_LISTED else "")
         yield Diagnostic(
             "warning",
-            f"{len(marked):,} lines are marked REVIEW: they may contain values from private rows.",
-            f"Replace these by public values, and delete the marks (lines {lines}).",
+            f"{pluralize(len(marked), 'line is', 'lines are')} marked REVIEW: they may contain values "
+            "from private rows.",
+            f"Replace these by public values, and delete the marks "
+            f"({'line' if len(marked) == 1 else 'lines'} {lines}).",
         )
     try:
         config.domain.require_dense()
@@ -208,7 +204,7 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
     if config.privacy_unit is None:
         yield Diagnostic(
             "note",
-            "Every row counts as another person.",
+            "Every row counts as a different person.",
             "If a person can have several rows, set dataset.privacy_unit: otherwise only single rows "
             "are protected.",
         )
@@ -223,7 +219,7 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
 
 def _check_means(config: Config, budgets: Iterable[AnalystBudget]) -> Iterator[Diagnostic]:
     for each in budgets:
-        if each.questions == 0 and config.make.price is not None:
+        if each.paid_questions == 0 and config.make.price is not None:
             yield Diagnostic(
                 "warning",
                 f"{each.analyst} cannot pay for a single question.",

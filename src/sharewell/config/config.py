@@ -74,7 +74,7 @@ DATASET_OPTIONS = (
         STRING,
         None,
         "column that identifies the person whose row it is",
-        unset="every row is another person",
+        unset="every row is a different person",
     ),
     Option(
         "population",

@@ -44,7 +44,7 @@ class AnalystBudget:
     #: What the seed takes of it.
     seed: Fraction
     #: How many questions it pays for (from a common pot: those of all analysts); None if not fixed.
-    questions: int | None
+    paid_questions: int | None
 
 
 @dataclass(frozen=True)

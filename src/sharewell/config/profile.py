@@ -7,8 +7,9 @@ that marks what was taken from them.
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +27,10 @@ from sharewell.errors import SourceError
 
 #: A column with more distinct values is not a category.
 MAX_CATEGORIES = 50
+#: A value in a smaller fraction of the rows is rare.
+RARE = Fraction(1, 1_000)
+#: A value looks misspelt if it is this similar to one that is so many times as frequent.
+SIMILARITY, TIMES_AS_FREQUENT = 0.8, 100
 #: How many of the first rows must be distinct for a column to look like an identifier.
 COMPARED_ROWS = 100_000
 #: How many columns one statement profiles: planning time grows with the square.
@@ -38,6 +43,19 @@ Holds = Literal["booleans", "whole numbers", "numbers", "dates", "texts", "nothi
 
 #: Other date formats: 31.12.2024, 12/31/24 and the like.
 OTHER_DATES = r"\s*\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\s*|\s*\d{4}[./]\d{1,2}[./]\d{1,2}\s*"
+
+#: What files write for a missing value: -1, -9, and numbers such as 99, -99, 998 or 7777; and some days.
+NUMBER_CODES = (
+    *(-1, -9),
+    *(sign * (10**digits - less) for sign in (1, -1) for digits in range(2, 10) for less in (1, 2, 3)),
+    *(sign * int(f"{digit}" * times) for sign in (1, -1) for digit in (7, 8) for times in range(2, 10)),
+)
+DAY_CODES = (
+    *("0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
+    *("2099-12-31", "2100-01-01", "2999-12-31", "9999-01-01", "9999-12-31"),
+)
+
+BOUNDS = ("low", "high", "usual low", "usual high")
 
 #: Texts for false and true; single letters count only where both occur.
 WORDS = (("false", "true"), ("no", "yes"))
@@ -58,13 +76,17 @@ class ColumnProfile:
     missing: bool = False
     #: Whether no value occurs twice.
     all_differ: bool = False
-    #: The smallest and the largest number or day.
+    #: The smallest and the largest number or day, without `codes`.
     low: Any = None
     high: Any = None
+    #: Extreme numbers or days that look like codes for a missing value.
+    codes: tuple[Any, ...] = ()
     #: In a text column of numbers or days: how many values are something else.
     odd: int = 0
-    #: All values of a text column, unless there are more than MAX_CATEGORIES.
+    #: The values of a text column that are neither rare nor misspelt, unless there are more than
+    #: MAX_CATEGORIES; and the number of the others.
     values: tuple[str, ...] = ()
+    rare: int = 0
     #: The length of the longest text.
     longest: int = 0
     #: Whether texts look like dates in another format.
@@ -119,88 +141,141 @@ def _profile_table(engine: _WholeTable) -> TableProfile:
     profiles: list[ColumnProfile] = []
     rows = 0
     for at in range(0, len(columns), COLUMNS_AT_ONCE):
-        some = columns[at : at + COLUMNS_AT_ONCE]
-        parts = [list(_aggregates(column)) for column in some]
-        wanted = ", ".join(["COUNT(*)", *(part for each in parts for part in each)])
+        some = {column: _aggregates(column) for column in columns[at : at + COLUMNS_AT_ONCE]}
+        wanted = ", ".join(["COUNT(*)", *(part for each in some.values() for part in each.values())])
         ((rows, *found),) = engine.run(f"SELECT {wanted} FROM source")  # noqa: S608
         values = iter(found)
-        profiles += [
-            _profile(engine, column, rows, [next(values) for _ in each])
-            for column, each in zip(some, parts, strict=True)
-        ]
+        for column, parts in some.items():
+            profiles.append(_profile(engine, column, rows, {name: next(values) for name in parts}))
     return TableProfile(rows, tuple(profiles), engine.repeated)
 
 
-def _aggregates(column: SourceColumn) -> Iterator[str]:
-    """The aggregates of one pass over a column; `_profile` reads them in the same order."""
+def _aggregates(column: SourceColumn) -> dict[str, str]:
+    """The aggregates of one pass over a column, by name."""
     kind = kind_of(column)
     if kind is None:
-        return
+        return {}
     value = column.value.sql("duckdb")
-    yield f"COUNT({value})"
-    yield f"approx_count_distinct({value})"
+    found = {"filled": f"COUNT({value})", "distinct": f"approx_count_distinct({value})"}
     if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT):
         read = number(column).sql("duckdb")
         finite = f"isfinite({read})"
-        yield f"COUNT({read})"
-        yield f"COUNT(*) FILTER ({finite})"
-        yield f"COUNT(*) FILTER ({finite} AND {is_whole(number(column)).sql('duckdb')})"
-        yield f"MIN({read}) FILTER ({finite})"
-        yield f"MAX({read}) FILTER ({finite})"
+        found |= {
+            "numbers": f"COUNT({read})",
+            "finite": f"COUNT(*) FILTER ({finite})",
+            "whole": f"COUNT(*) FILTER ({finite} AND {is_whole(number(column)).sql('duckdb')})",
+            **_bounds("number", read, finite, NUMBER_CODES),
+        }
     if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT):
         read = day(column).sql("duckdb")
         # Python's calendar begins with the year 1 and ends with 9999.
         known = f"({read}) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-        yield f"COUNT(*) FILTER ({known})"
-        yield f"CAST(MIN({read}) FILTER ({known}) AS TEXT)"
-        yield f"CAST(MAX({read}) FILTER ({known}) AS TEXT)"
+        found |= {"days": f"COUNT(*) FILTER ({known})", **_bounds("day", read, known, DAY_CODES)}
     if kind is Kind.TEXT:
         written = text(column).sql("duckdb")
-        yield f"MAX(LENGTH({written}))"
-        yield f"COUNT(*) FILTER (NOT regexp_full_match({written}, '\\s*'))"
         # 02139 is a code, not a number.
         code = f"regexp_matches({written}, '^\\s*[-+]?0[0-9]')"
-        yield f"COUNT({number(column).sql('duckdb')}) FILTER ({code})"
-        yield f"COUNT(*) FILTER (regexp_full_match({written}, '{OTHER_DATES}'))"
+        found |= {
+            "longest": f"MAX(LENGTH({written}))",
+            "written": f"COUNT(*) FILTER (NOT regexp_full_match({written}, '\\s*'))",
+            "zip_codes": f"COUNT({number(column).sql('duckdb')}) FILTER ({code})",
+            "other_dates": f"COUNT(*) FILTER (regexp_full_match({written}, '{OTHER_DATES}'))",
+        }
+    return found
 
 
-def _profile(engine: _WholeTable, column: SourceColumn, rows: int, found: list[Any]) -> ColumnProfile:
+def _bounds(name: str, read: str, known: str, codes: tuple[Any, ...]) -> dict[str, str]:
+    """The aggregates of the smallest and largest value, with and without codes."""
+    usual = f"{known} AND ({read}) NOT IN {codes}"
+    extremes = [f"{of}({read}) FILTER ({some})" for some in (known, usual) for of in ("MIN", "MAX")]
+    return {f"{name} {bound}": extreme for bound, extreme in zip(BOUNDS, extremes, strict=True)}
+
+
+def _profile(
+    engine: _WholeTable, column: SourceColumn, rows: int, found: Mapping[str, Any]
+) -> ColumnProfile:
     kind = kind_of(column)
     make = partial(ColumnProfile, column.name, column.type.this.value, kind)
     if kind is None:
         return make("other things")
-    filled, distinct, *rest = found
+    filled, distinct = found["filled"], found["distinct"]
     if not filled:
         return make("nothing")
-    numbers = rest[:5] if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT) else None
-    days = rest[-7:-4] if kind is Kind.TEXT else rest[-3:]
-    longest, written, codes, others = rest[-4:] if kind is Kind.TEXT else (0, filled, 0, 0)
-    # `distinct` is an estimate, verified only where it is near the number of rows.
-    differ = distinct > 0.8 * filled and _all_differ(engine, column)
-    many = {"filled": filled, "missing": filled < rows, "all_differ": differ, "longest": longest}
+    nearly_all = partial(_nearly_all, filled=filled, written=found.get("written", filled))
+    make = partial(
+        make,
+        filled=filled,
+        missing=filled < rows,
+        # `distinct` is an estimate, verified only where it is near the number of rows.
+        all_differ=distinct > 0.8 * filled and _all_differ(engine, column),
+        longest=found.get("longest", 0),
+    )
     if kind is Kind.BOOLEAN:
-        return make("booleans", **many)
-    if numbers and numbers[1] and _nearly_all(numbers[0], filled, written) and not codes:
-        read, finite, whole, low, high = numbers
-        odd = filled - read
-        holds: Holds = "whole numbers" if finite == whole and max(-low, high) < 2**52 else "numbers"
+        return make("booleans")
+    if found.get("finite") and nearly_all(found["numbers"]) and not found.get("zip_codes"):
+        odd = filled - found["numbers"]
+        low, high, codes = _split_codes(*(found[f"number {bound}"] for bound in BOUNDS))
+        whole = found["finite"] == found["whole"] and max(-low, high) < 2**52
         # NaN is missing too.
-        many["missing"] = finite + odd < rows
-        return make(holds, low=low, high=high, odd=odd, **many)
-    if kind in (Kind.DATE, Kind.TIMESTAMP) or (
-        kind is Kind.TEXT and _nearly_all(days[0], filled, written)
-    ):
-        if not days[0]:
-            return make("nothing")
-        low, high = (dt.date.fromisoformat(text) for text in days[1:])
-        odd = filled - days[0] if kind is Kind.TEXT else 0
-        return make("dates", low=low, high=high, odd=odd, **many)
+        missing = found["finite"] + odd < rows
+        holds: Holds = "whole numbers" if whole else "numbers"
+        return make(holds, low=low, high=high, codes=codes, odd=odd, missing=missing)
+    if found.get("days") and (kind is not Kind.TEXT or nearly_all(found["days"])):
+        low, high, codes = _split_codes(*(found[f"day {bound}"] for bound in BOUNDS))
+        odd = filled - found["days"] if kind is Kind.TEXT else 0
+        return make("dates", low=low, high=high, codes=codes, odd=odd)
     if kind is not Kind.TEXT:
-        return make("nothing")
-    values = _values(engine, column) if distinct < 4 * MAX_CATEGORIES else ()
-    if values and _are_booleans(values):
-        return make("booleans", **many)
-    return make("texts", values=values, other_dates=_nearly_all(others, filled, written), **many)
+        return ColumnProfile(column.name, column.type.this.value, kind, "nothing")
+    counts = _count_values(engine, column) if distinct < 4 * MAX_CATEGORIES else {}
+    if counts and _are_booleans(counts):
+        return make("booleans")
+    usual = [value for value, count in counts.items() if not _is_rare(value, count, counts, filled)]
+    few = 0 < len(usual) <= MAX_CATEGORIES
+    return make(
+        "texts",
+        values=tuple(sorted(usual)) if few else (),
+        rare=len(counts) - len(usual),
+        other_dates=nearly_all(found["other_dates"]),
+    )
+
+
+def _split_codes(
+    low: Any, high: Any, usual_low: Any, usual_high: Any
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Bounds without extremes that look like codes, and these extremes.
+
+    A code is farther from the usual values than these are from each other, or negative where a wide
+    range of usual values is not.
+
+    >>> _split_codes(-1, 999, 0, 95), _split_codes(-1, 99, 0, 96), _split_codes(-1, 1, 0, 1)
+    ((0, 95, (-1, 999)), (0, 99, (-1,)), (-1, 1, ()))
+    """
+    if usual_low is None:
+        return low, high, ()
+    span = usual_high - usual_low
+    codes = []
+    negative = not isinstance(low, dt.date) and low < 0 <= usual_low and span >= 10
+    if low < usual_low and (negative or usual_low - low > span):
+        codes.append(low)
+        low = usual_low
+    if high > usual_high and high - usual_high > span:
+        codes.append(high)
+        high = usual_high
+    return low, high, tuple(codes)
+
+
+def _is_rare(value: str, count: int, counts: Mapping[str, int], filled: int) -> bool:
+    """Whether a value is rare, or looks like a misspelling of one that is much more frequent."""
+    if count < RARE * filled:
+        return True
+    if any(letter.isdigit() for letter in value):
+        return False  # 02138 is not a misspelling of 02139
+    plain = value.strip().casefold()
+    return any(
+        count * TIMES_AS_FREQUENT <= many
+        and difflib.SequenceMatcher(None, plain, other.strip().casefold()).ratio() > SIMILARITY
+        for other, many in counts.items()
+    )
 
 
 def _nearly_all(read: int, filled: int, written: int) -> bool:
@@ -215,15 +290,13 @@ def _all_differ(engine: _WholeTable, column: SourceColumn) -> bool:
     return bool(differ == filled)
 
 
-def _values(engine: _WholeTable, column: SourceColumn) -> tuple[str, ...]:
-    """The distinct values of a column, sorted; empty where there are too many."""
+def _count_values(engine: _WholeTable, column: SourceColumn) -> dict[str, int]:
+    """The distinct values of a column, and in how many rows they are."""
     written = text(column).sql("duckdb")
-    found = engine.run(
-        f"SELECT DISTINCT {written} AS v FROM source WHERE v IS NOT NULL LIMIT {MAX_CATEGORIES + 1}"  # noqa: S608
-    )
-    return () if len(found) > MAX_CATEGORIES else tuple(sorted(value for (value,) in found))
+    counted = f"SELECT {written} AS v, COUNT(*) FROM source GROUP BY v HAVING v IS NOT NULL"  # noqa: S608
+    return dict(engine.run(counted))
 
 
-def _are_booleans(values: Sequence[str]) -> bool:
+def _are_booleans(values: Iterable[str]) -> bool:
     plain = {value.strip().lower() for value in values}
     return any(plain <= {*pair} for pair in WORDS) or any(plain == {*pair} for pair in LETTERS)

@@ -11,17 +11,18 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from sharewell.config.profile import MAX_CATEGORIES, ColumnProfile, Holds, TableProfile, profile_file
 from sharewell.config.section import MAX_NAME, validate_table
 from sharewell.engine.cells import Kind
 from sharewell.errors import ConfigError, SourceError
 from sharewell.query.attribute import Date, Unit
+from sharewell.wire.text import pluralize
 
 #: The maximum number of cells of a proposed domain, of an integer column and of a date column.
 MAX_CELLS = 1_000_000
@@ -37,21 +38,25 @@ DEFAULT_POPULATION = 1_000
 
 IDENTIFIER = re.compile(r"(^|[_\W])(id|uuid|guid|ssn|key|email|phone)$|[a-z]I[dD]$")
 #: The attribute type of what a column holds; everything else becomes a category.
-TYPES: dict[Holds, str] = {"whole numbers": "integer", "numbers": "binned", "dates": "date"}
+TYPES: dict[Holds, str] = {
+    "booleans": "boolean",
+    "whole numbers": "integer",
+    "numbers": "binned",
+    "dates": "date",
+}
 #: The fewest days of a period.
 DAYS = {"day": 1, "month": 28, "quarter": 90, "year": 365}
-TWINS = (
-    "some categories differ only in case or surrounding white space; clean them, or join them by bins"
-)
+TWINS = "some categories differ only in case or white space; clean them, or join them by bins"
+#: Begins the comment of a line that contains something from the rows.
+MARK = "REVIEW:"
 
 
-@dataclass(frozen=True)
-class ProposedKey:
-    """One line of a description: a key, its value as TOML, and what the curator should review."""
+class Line(NamedTuple):
+    """A key, its value as TOML, and a comment."""
 
     key: str
     value: str
-    review: str = ""
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,9 @@ class ProposedAttribute:
 
     type: str
     cells: int
-    keys: tuple[ProposedKey, ...] = ()
-    #: What the curator should review in the column as a whole.
-    review: str = ""
+    lines: tuple[Line, ...] = ()
+    #: A comment on the column as a whole.
+    comment: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,17 @@ class ProposedColumn:
     type: str = "category"
     #: Whether several rows have the same value.
     repeats: bool = False
+    #: The cells of the finest way, where that was too many.
+    too_many: int = 0
 
     def leave_out(self, reason: str) -> ProposedColumn:
         """The same column, left out."""
         return replace(self, choices=(), reason=reason)
+
+    def coarsen(self) -> ProposedColumn:
+        """The same column, without its finest way."""
+        finest, *choices = self.choices
+        return replace(self, choices=tuple(choices), too_many=self.too_many or finest.cells)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,12 @@ class Proposal:
     @property
     def cells(self) -> int:
         """The size of the domain."""
-        return math.prod(column.choices[0].cells for column in self.described)
+        return _count_cells(self.columns, 0)
+
+    @property
+    def coarsened(self) -> tuple[ProposedColumn, ...]:
+        """The columns that were made coarser to keep the domain small."""
+        return tuple(column for column in self.described if column.too_many)
 
 
 def propose(source: Path, target: Path, table: str | None = None) -> Proposal:
@@ -167,7 +184,7 @@ def _propose(column: ColumnProfile, *, empty: bool) -> ProposedColumn:
     if empty and column.kind is not None:
         placeholder = _placeholder(column)
         return ProposedColumn(column.name, (placeholder,) if placeholder else ())
-    choices = tuple(_with_null(column, _with_odd(column, choice)) for choice in _choices(column))
+    choices = tuple(_with_other_cells(column, choice) for choice in _choices(column))
     kind, repeats = TYPES.get(column.holds, "category"), bool(column.filled) and not column.all_differ
     proposed = ProposedColumn(column.name, choices, type=kind, repeats=repeats)
     reason = _reason(column, choices)
@@ -176,27 +193,22 @@ def _propose(column: ColumnProfile, *, empty: bool) -> ProposedColumn:
 
 def _reason(column: ColumnProfile, choices: Sequence[ProposedAttribute]) -> str:
     """Why a column should not be an attribute; empty where it may be one."""
-    if column.holds == "other things":
-        return f"its type {column.type} cannot be counted"
-    if column.holds == "nothing":
-        return "no row has a value that can be counted"
-    if column.holds in ("texts", "whole numbers") and column.all_differ and column.filled > FEW_ROWS:
-        return "all values differ, so it looks like an identifier"
-    if (
-        column.holds == "whole numbers"
-        and choices[0].type != "integer"
-        and looks_like_identifier(column.name)
-    ):
-        return "its name looks like that of an identifier"
-    if column.holds == "texts" and column.longest > MAX_LABEL:
-        return f"it has texts of more than {MAX_LABEL} characters, so it looks like free text"
-    if column.holds == "texts" and column.other_dates:
-        return "its values look like dates, which must be written as 2024-12-31"
-    if column.holds == "texts" and not column.values:
-        return f"it has more than {MAX_CATEGORIES} distinct values"
-    if not choices:
-        return "its values reach too far; give it sensible bounds"
-    return ""
+    texts, integers = column.holds == "texts", column.holds == "whole numbers"
+    identifier = integers and choices[0].type != "integer" and looks_like_identifier(column.name)
+    reasons = {
+        f"its type {column.type} cannot be counted": column.holds == "other things",
+        "no row has a value that can be counted": column.holds == "nothing",
+        f"it has texts of more than {MAX_LABEL} characters, so it looks like free text": texts
+        and column.longest > MAX_LABEL,
+        "all values differ, so it looks like an identifier": (texts or integers)
+        and column.all_differ
+        and column.filled > FEW_ROWS,
+        "its name looks like that of an identifier": identifier,
+        "its values look like dates, which must be written as 2024-12-31": column.other_dates,
+        f"it has more than {MAX_CATEGORIES} distinct values": texts and not column.values,
+        "its values reach too far; give it sensible bounds": not choices,
+    }
+    return next((reason for reason, applies in reasons.items() if applies), "")
 
 
 def _choices(column: ColumnProfile) -> Iterator[ProposedAttribute]:
@@ -206,31 +218,32 @@ def _choices(column: ColumnProfile) -> Iterator[ProposedAttribute]:
         case "whole numbers":
             low, high = round_bounds(int(column.low), int(column.high))
             if high - low < MAX_INTEGERS:
-                yield _integer(low, high, "rounded from the rows; write public bounds")
+                yield _integer(low, high, f"{MARK} rounded from the rows; write public bounds")
             yield from _binned(column)
         case "numbers":
             yield from _binned(column)
         case "dates":
             yield from _dates(column.low, column.high)
         case "texts" if column.values:
-            yield _category(column.values, "found in the rows; list public values")
+            yield _category(column.values, f"{MARK} found in the rows; list public values", column.rare)
 
 
-def _integer(low: int, high: int, review: str) -> ProposedAttribute:
-    keys = (ProposedKey("low", str(low), review), ProposedKey("high", str(high), review))
-    return ProposedAttribute("integer", high - low + 1, keys)
+def _integer(low: int, high: int, comment: str) -> ProposedAttribute:
+    lines = (Line("low", str(low), comment), Line("high", str(high), comment))
+    return ProposedAttribute("integer", high - low + 1, lines)
 
 
 def _binned(column: ColumnProfile) -> Iterator[ProposedAttribute]:
     if max(-column.low, column.high) > 1e300:
         return
     for bins in (BINS, FEW_BINS):
-        yield _cut(round_cuts(column.low, column.high, bins), "rounded from the rows; write public cuts")
+        cuts = round_cuts(column.low, column.high, bins)
+        yield _cut(cuts, f"{MARK} rounded from the rows; write public cuts")
 
 
-def _cut(cuts: Sequence[str], review: str) -> ProposedAttribute:
-    keys = (ProposedKey("cuts", f"[{', '.join(cuts)}]", review),)
-    return ProposedAttribute("binned", len(cuts) - 1, keys)
+def _cut(cuts: Sequence[str], comment: str) -> ProposedAttribute:
+    line = Line("cuts", f"[{', '.join(cuts)}]", comment)
+    return ProposedAttribute("binned", len(cuts) - 1, (line,))
 
 
 def _dates(low: dt.date, high: dt.date) -> Iterator[ProposedAttribute]:
@@ -238,52 +251,57 @@ def _dates(low: dt.date, high: dt.date) -> Iterator[ProposedAttribute]:
         start, end = whole_periods(low, high, unit)
         # Weeks cut through months and years.
         if unit != "week" and (end - start).days <= MAX_PERIODS * DAYS[unit]:
-            yield _date(start, end, unit, "whole periods around the rows; write public days")
+            yield _date(start, end, unit, f"{MARK} whole periods around the rows; write public days")
 
 
-def _date(start: dt.date, end: dt.date, unit: Unit, review: str) -> ProposedAttribute:
-    keys = (
-        ProposedKey("start", start.isoformat(), review),
-        ProposedKey("end", end.isoformat(), review),
-        ProposedKey("by", quoted(unit)),
+def _date(start: dt.date, end: dt.date, unit: Unit, comment: str) -> ProposedAttribute:
+    lines = (
+        Line("start", start.isoformat(), comment),
+        Line("end", end.isoformat(), comment),
+        Line("by", quoted(unit), "day, week, month, quarter or year"),
     )
-    return ProposedAttribute("date", Date("day", start, end, by=unit).size, keys)
+    return ProposedAttribute("date", Date("day", start, end, by=unit).size, lines)
 
 
-def _category(values: Sequence[str], review: str) -> ProposedAttribute:
+def _category(values: Sequence[str], comment: str, rare: int = 0) -> ProposedAttribute:
     labels = ("other", "elsewhere", *(f"other {at}" for at in range(len(values))))
     other = next(label for label in labels if label not in values)
-    keys = (
-        ProposedKey("categories", f"[{', '.join(map(quoted, values))}]", review),
-        ProposedKey("other", quoted(other)),
+    counted = "counts all other values; without it they are dropped"
+    if rare:
+        which = pluralize(rare, "rare or misspelt value")
+        counted = f"{MARK} also counts {which} of the rows; list those that are public"
+    lines = (
+        Line("categories", f"[{', '.join(map(quoted, values))}]", comment),
+        Line("other", quoted(other), counted),
     )
     twins = len({value.strip().casefold() for value in values}) < len(values)
-    return ProposedAttribute("category", len(values) + 1, keys, TWINS if twins else "")
+    return ProposedAttribute("category", len(values) + 1, lines, f"{MARK} {TWINS}" if twins else "")
 
 
-def _with_key(attribute: ProposedAttribute, key: str, value: str, review: str) -> ProposedAttribute:
-    """The same attribute with one more key, for one more cell."""
-    keys = (*attribute.keys, ProposedKey(key, value, review))
-    return replace(attribute, cells=attribute.cells + 1, keys=keys)
-
-
-def _with_odd(column: ColumnProfile, attribute: ProposedAttribute) -> ProposedAttribute:
-    if not column.odd:
-        return attribute
-    many = "1 value is" if column.odd == 1 else f"{column.odd:,} values are"
-    review = f"{many} of another kind; counted here, dropped without this line"
-    return _with_key(attribute, "other", quoted("other"), review)
-
-
-def _with_null(column: ColumnProfile, attribute: ProposedAttribute) -> ProposedAttribute:
-    if not column.missing:
-        return attribute
-    return _with_key(attribute, "nullable", "true", "some rows have no value; NULL gets its own cell")
+def _with_other_cells(column: ColumnProfile, attribute: ProposedAttribute) -> ProposedAttribute:
+    """The same attribute, with a cell for codes and values of another kind, and one for NULL."""
+    lines = attribute.lines
+    counted = []
+    if column.codes:
+        codes = " and ".join(
+            str(code) if isinstance(code, dt.date) else f"{code:.0f}" for code in column.codes
+        )
+        look = "looks like a code" if len(column.codes) == 1 else "look like codes"
+        counted.append(f"{codes} {look} for a missing value")
+    if column.odd:
+        be = "is" if column.odd == 1 else "are"
+        counted.append(f"{pluralize(column.odd, 'value')} {be} of another kind")
+    if counted:
+        comment = f"{MARK} {' and '.join(counted)}; counted here, dropped without this line"
+        lines += (Line("other", quoted("other"), comment),)
+    if column.missing:
+        lines += (Line("nullable", "true", f"{MARK} some rows have no value; NULL gets its own cell"),)
+    return replace(attribute, lines=lines, cells=attribute.cells + len(lines) - len(attribute.lines))
 
 
 def _placeholder(column: ColumnProfile) -> ProposedAttribute | None:
     """An attribute for a column without values, to be completed."""
-    review = "no row shows what belongs here"
+    review = f"{MARK} no row shows what belongs here"
     match column.kind:
         case None:
             return None
@@ -318,24 +336,28 @@ def _drop_ambiguous_names(found: Sequence[ProposedColumn]) -> list[ProposedColum
 def _fit(found: Sequence[ProposedColumn]) -> list[ProposedColumn]:
     """Choose one description for each column, so that the domain has at most MAX_CELLS cells.
 
-    Columns that do not fit even in their coarsest form are left out, last ones first. Then the largest
-    is made coarser until all fit.
+    As long as the coarsest descriptions do not fit, the column with the most cells is left out. Then the
+    column with the most cells is made coarser until all fit.
     """
-    coarsest, kept = 1, []
-    for column in found:
-        least = column.choices[-1].cells if column.choices else 1
-        if coarsest * least <= MAX_CELLS:
-            coarsest *= least
-            kept.append(column)
-        else:
-            kept.append(column.leave_out(f"with it there would be more than {MAX_CELLS:,} cells"))
-    while math.prod(column.choices[0].cells for column in kept if column.choices) > MAX_CELLS:
-        at = max(
-            (at for at, column in enumerate(kept) if len(column.choices) > 1),
-            key=lambda at: kept[at].choices[0].cells,
-        )
-        kept[at] = replace(kept[at], choices=kept[at].choices[1:])
+    kept = list(found)
+
+    def largest(choice: int, fewest: int) -> int:
+        """The last of the columns with the most cells, among those with some choices."""
+        some = (at for at, column in enumerate(kept) if len(column.choices) >= fewest)
+        return max(some, key=lambda at: (kept[at].choices[choice].cells, at))
+
+    while _count_cells(kept, -1) > MAX_CELLS:
+        at = largest(-1, 1)
+        kept[at] = kept[at].leave_out(f"with it there would be more than {MAX_CELLS:,} cells")
+    while _count_cells(kept, 0) > MAX_CELLS:
+        at = largest(0, 2)
+        kept[at] = kept[at].coarsen()
     return kept
+
+
+def _count_cells(columns: Iterable[ProposedColumn], choice: int) -> int:
+    """The number of cells where every column has its first, or its last, description."""
+    return math.prod(column.choices[choice].cells for column in columns if column.choices)
 
 
 def _with_placeholder(

@@ -20,7 +20,7 @@ SERVICE_OPTIONS = (
         "witness",
         STRING,
         None,
-        "file that says how far the ledger has come; on another disk, or shared with a standby",
+        "file that records the ledger's head; keep it on another disk, or share it with a standby",
         unset="a file in ~/.local/state/sharewell, named after the source",
     ),
     Option(
@@ -33,7 +33,12 @@ SERVICE_OPTIONS = (
     Option("most_waiting", integer(1, 1_000_000), 100, "how many questions of one analyst may wait"),
     Option("most_numbers", integer(1, 100_000_000), 10_000, "how many numbers one question may ask for"),
     Option("max_sql_bytes", integer(100, 100_000), 16_384, "how long the SQL of one question may be"),
-    Option("max_queue_seconds", number(0.01, 3600), 5, "after which an untaken question is refused"),
+    Option(
+        "max_queue_seconds",
+        number(0.01, 3600),
+        5,
+        "seconds after which a question not yet taken up is refused",
+    ),
     Option(
         "max_free_bytes",
         integer(0, 10**15),

@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, SCHEDULER_OPTIONS, parse_config
-from sharewell.config.propose import Proposal, ProposedColumn, ProposedKey, looks_like_identifier, quoted
+from sharewell.config.propose import (
+    MARK,
+    MAX_CELLS,
+    Line,
+    Proposal,
+    ProposedColumn,
+    looks_like_identifier,
+    quoted,
+)
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.options import Option
 from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
 
-#: Begins the comment of a line that contains something from the rows.
-MARK = "REVIEW:"
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
 #: Up to so many cells the seed measures each cell alone; above, the columns one by one too.
@@ -45,6 +51,7 @@ EXAMPLES = {
     "integer": ("low = 0", "high = 100"),
     "binned": ("cuts = [0, 10, 20, 30]",),
     "category": ('categories = ["one", "another"]',),
+    "boolean": (),
     "date": ("start = 2020-01-01", "end = 2029-12-31", 'by = "year"'),
 }
 TYPES = {
@@ -54,13 +61,6 @@ TYPES = {
     "boolean": "true and false",
     "date": "days, known only by their period",
 }
-KEYS = {
-    "other": "counts all other values; without it they are dropped",
-    "by": "day, week, month, quarter or year",
-}
-
-#: A key, its value as TOML, and a comment.
-Line = tuple[str, str, str]
 
 
 def write_proposal(proposal: Proposal, target: Path, *, force: bool) -> str:
@@ -110,7 +110,10 @@ def proposal_text(proposal: Proposal) -> str:
         ),
         _sizes(proposal),
         *(_attribute(column) for column in proposal.columns),
-        *(_table(f"analysts.{name}", [("share", f'"{share}"', why)]) for name, share, why in ANALYSTS),
+        *(
+            _table(f"analysts.{name}", [Line("share", f'"{share}"', why)])
+            for name, share, why in ANALYSTS
+        ),
         f"# expects = [{quoted(f'SELECT COUNT(*) FROM {proposal.name}')}]"  # noqa: S608
         "  # questions they are likely to ask, for `sharewell plan`\n",
         _table("mechanism", _mechanism(proposal)),
@@ -141,7 +144,7 @@ def _declared(options: Iterable[Option], values: Mapping[str, str]) -> Iterator[
     """Lines for some options, with their declared meaning; a key that begins with # is a comment."""
     known = {option.name: option for option in options}
     for key, value in values.items():
-        yield key, value, known[key.removeprefix("# ")].help
+        yield Line(key, value, known[key.removeprefix("# ")].help)
 
 
 def _key(name: str) -> str:
@@ -150,10 +153,10 @@ def _key(name: str) -> str:
 
 
 def _table(name: str, lines: Iterable[Line]) -> str:
-    return "\n".join([f"[{name}]", *(_line(*line) for line in lines), ""])
+    return "\n".join([f"[{name}]", *(_write(*line) for line in lines), ""])
 
 
-def _line(name: str, value: str, comment: str) -> str:
+def _write(name: str, value: str, comment: str) -> str:
     """One key with its comment; a long list is wrapped."""
     line = f"{name} = {value}"
     if not comment:
@@ -183,10 +186,10 @@ def _dataset(proposal: Proposal) -> Iterator[Line]:
         why = "values repeat: if they identify people, uncomment this, or only single rows are protected"
     else:
         why = "column that identifies a person, if one person may have several rows"
-    yield "# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}"
+    yield Line("# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}")
     rows = f"{proposal.population:_}"
-    yield "population", rows, f"{MARK} rounded number of rows; write a public one"
-    yield "neighbours", '"add-remove"', "what one person can change: add-remove or replace-one"
+    yield Line("population", rows, f"{MARK} rounded number of rows; write a public one")
+    yield Line("neighbours", '"add-remove"', "what one person can change: add-remove or replace-one")
 
 
 def _sizes(proposal: Proposal) -> str:
@@ -216,18 +219,19 @@ def _attribute(column: ProposedColumn) -> str:
         head = f"# {name} is left out: {column.reason}. To use it, describe it:"
         return "\n# ".join([head, *example]) + "\n"
     attribute = column.choices[0]
-    lines = [("type", quoted(attribute.type), TYPES[attribute.type]), *map(_reviewed, attribute.keys)]
-    head = f"# {MARK} {attribute.review}\n" if attribute.review else ""
-    return head + _table(f"attributes.{name}", lines)
-
-
-def _reviewed(line: ProposedKey) -> Line:
-    return line.key, line.value, f"{MARK} {line.review}" if line.review else KEYS.get(line.key, "")
+    comments = [f"# {attribute.comment}"] if attribute.comment else []
+    if column.too_many:
+        comments.append(
+            f"# Coarser than the rows: {column.too_many:,} cells here would give the table more than "
+            f"{MAX_CELLS:,}."
+        )
+    lines = (Line("type", quoted(attribute.type), TYPES[attribute.type]), *attribute.lines)
+    return "\n".join([*comments, _table(f"attributes.{name}", lines)])
 
 
 def _mechanism(proposal: Proposal) -> Iterator[Line]:
     several = len(proposal.described) > 1 and proposal.cells > FEW_CELLS
-    yield "name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing"
+    yield Line("name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing")
     values = {"seed": quoted("marginals(1)" if several else "identity")}
     values |= {"seed_fraction": '"1/2"', "query_budget": '"1/100"'}
     yield from _declared(CacheReconstruct.options, values)
@@ -235,7 +239,7 @@ def _mechanism(proposal: Proposal) -> Iterator[Line]:
 
 def _scheduler() -> Iterator[Line]:
     (name,) = SCHEDULER_OPTIONS
-    yield "name", quoted(name.default), f"{name.help}: {', '.join(SCHEDULERS)}"
+    yield Line("name", quoted(name.default), f"{name.help}: {', '.join(SCHEDULERS)}")
     yield from _declared(RoundRobin.options, {"# idle_after": "60"})
 
 
@@ -246,4 +250,4 @@ def _service(proposal: Proposal) -> Iterator[Line]:
         default = (
             option.unset.replace("NAME", proposal.name) if option.default is None else option.default
         )
-        yield option.name, toml_value(default), option.help
+        yield Line(option.name, toml_value(default), option.help)

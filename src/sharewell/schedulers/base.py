@@ -229,4 +229,4 @@ class Scheduler(ABC, Generic[Item]):
         return {analyst: values[analyst] for analyst in analysts}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self._buffers)} analysts, {self.waiting} waiting)"
+        return f"{type(self).__name__}(analysts={len(self._buffers)}, waiting={self.waiting})"

@@ -250,10 +250,8 @@ class CertificateReport(Message):
         if not self.exact:
             return f"The certificate of {self.mechanism} depends on the data and cannot be published."
         if self.holds is None:
-            waiting = (
-                f" {pluralize(self.behind, 'entry', 'entries')} are waiting." if self.behind else ""
-            )
-            return f"No answer has been judged yet.{waiting}"
+            waiting = f" {pluralize(self.behind, 'entry is', 'entries are')} waiting."
+            return f"No answer has been judged yet.{waiting if self.behind else ''}"
         if self.contradicted:
             return (
                 f"Do not rely on this certificate: {pluralize(self.contradicted, 'entry', 'entries')} "
@@ -300,6 +298,9 @@ class EventPage(Message):
     head: str
     events: tuple[LedgerEvent, ...]
     next: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.events)
 
 
 class AnalystList(Message):

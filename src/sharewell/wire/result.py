@@ -224,16 +224,10 @@ class Result(Message):
             return "The result has no labels: take its only row from `rows`."
         # Both as printed and as Python writes it: NULL is None.
         known = {text: each for each in self.labels for text in (format_label(each), str(each))}
-        near = difflib.get_close_matches(str(label), known, n=1)
+        if near := difflib.get_close_matches(str(label), known, n=1):
+            return f"Did you mean {known[near[0]]!r}?"
         few = ", ".join(repr(each) for each in self.labels[:5])
-        more = ", ..." if len(self) > 5 else ""
-        return (
-            f"Did you mean {known[near[0]]!r}?"
-            if near
-            else f"The labels are {few}{more}."
-            if few
-            else ""
-        )
+        return f"The labels are {few}{', ...' if len(self) > 5 else ''}." if few else ""
 
     # Data frames
 
@@ -274,8 +268,10 @@ class Result(Message):
     def __repr__(self) -> str:
         if self.is_scalar:
             return "\n".join((f"{self._scalar!r}, {format_cost(self.cost)}", *self.notes))
-        names = [column.name for column in self.columns]
-        lines = [names, *([format_field(each) for each in row] for row in self.rows[:MAX_ROWS_SHOWN])]
+        lines = [
+            [*self.column_names],
+            *([format_field(each) for each in row] for row in self.rows[:MAX_ROWS_SHOWN]),
+        ]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         aligned = [
             "  ".join(
@@ -298,7 +294,7 @@ class Result(Message):
 def format_field(field: Any) -> str:
     """Format a field of a table, where all intervals are 95 % intervals."""
     if isinstance(field, Number):
-        return str(field).removesuffix(" (95 %)").replace(", 95 %)", ")")
+        return format_estimate(field.value, field.interval, level=False)
     return format_label(field)
 
 
@@ -434,3 +430,6 @@ class QuestionPage(Message):
 
     tickets: tuple[Ticket, ...]
     next: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.tickets)

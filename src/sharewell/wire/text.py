@@ -36,11 +36,15 @@ def decimals(error: float) -> int:
     return max(0, 1 - math.floor(math.log10(error)))
 
 
-def format_estimate(value: float | None, interval: tuple[float, float] | None) -> str:
+def format_estimate(
+    value: float | None, interval: tuple[float, float] | None, *, level: bool = True
+) -> str:
     """Format a number with its 95 % interval; an asymmetric interval with both ends.
 
     >>> format_estimate(6231.0, (6203.0, 6259.0)), format_estimate(3.0, (0.0, 9.0))
     ('6,231 ± 28 (95 %)', '3.0 (0.0 to 9.0, 95 %)')
+    >>> format_estimate(6231.0, (6203.0, 6259.0), level=False)
+    '6,231 ± 28'
     """
     if value is None:
         return format_number(value)
@@ -49,10 +53,9 @@ def format_estimate(value: float | None, interval: tuple[float, float] | None) -
     if not math.isfinite(half):
         return f"{format_number(value)} ± ?"
     if math.isclose(value - low, high - value, rel_tol=1e-3, abs_tol=1e-9):
-        return f"{format_number(value, half)} ± {format_number(half, half)} (95 %)"
-    return (
-        f"{format_number(value, half)} ({format_number(low, half)} to {format_number(high, half)}, 95 %)"
-    )
+        return f"{format_number(value, half)} ± {format_number(half, half)}{' (95 %)' if level else ''}"
+    ends = f"{format_number(low, half)} to {format_number(high, half)}"
+    return f"{format_number(value, half)} ({ends}{', 95 %' if level else ''})"
 
 
 def format_label(label: Any) -> str:
