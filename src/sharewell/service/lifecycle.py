@@ -34,6 +34,7 @@ from sharewell.privacy.ledger import (
     CuratorAction,
     Event,
     Granted,
+    Left,
     Recovered,
 )
 from sharewell.service.ledger import DurableLedger, open_ledger
@@ -151,6 +152,8 @@ def _matching_witness(config: Config, ledger: DurableLedger) -> Witness:
         raise _unwitnessed(config)
     if (difference := _difference(ledger, witness)) is not None:
         raise _mismatch(config, witness, difference)
+    if witness.record.gone is None:
+        witness.forget_chain()
     return witness
 
 
@@ -250,8 +253,7 @@ def recover(config: Config) -> Recovery:
         witness = _witness_to_recover(config)
         found = _plan(witness, ledger)
         ledger.append_many(found.events)
-        # The chain is another one: the record is made anew, from its first event on.
-        witness.record = WitnessRecord(source=witness.record.source)
+        witness.forget_chain()  # It is another one.
         ledger.attach(witness)
     return found
 
@@ -302,7 +304,9 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
             "The ledger and the witness together grant more than the budget.",
             hint="The data was released under two ledgers at once: do not continue with either.",
         )
-    new += [Recovered(bill, str(seen.head)), CuratorAction("", "recover")]
+    new.append(Recovered(bill, str(seen.head)))
+    new += [Left(payer) for payer in seen.gone or () if payer not in (has.gone or ())]
+    new.append(CuratorAction("", "recover"))
     return Recovery(len(events), seen.head.count, grants, bill, diverged, tuple(new))
 
 

@@ -148,6 +148,15 @@ _DEFAULTS = {
 }
 
 
+#: Errors of files, and of tables of which some were dropped.
+_DAMAGE = (
+    psycopg.errors.DataCorrupted,
+    psycopg.errors.IndexCorrupted,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.DuplicateTable,
+)
+
+
 class _Connection(psycopg.Connection[Any]):
     """A connection that is closed when the server is silent for too long.
 
@@ -393,12 +402,9 @@ class PostgresStore(Store):
 
     def _prepare(self, connection: _Connection, create: bool) -> None:
         """Check that the ledger exists, or create it, and migrate the tables."""
-        if self.read_only or not create:
+        if not create:
             version = self._version(connection)
-            known = version and connection.execute(
-                "SELECT FROM sharewell.heads WHERE ledger = %s", (self.name,)
-            )
-            if not known or not known.rowcount:
+            if not version or not self._exists(connection):
                 raise LedgerMissing(
                     f"No ledger {self._location}.", hint="Check the name, or restore a backup."
                 )
@@ -419,11 +425,25 @@ class PostgresStore(Store):
                 connection.execute(
                     "INSERT INTO sharewell.schema_version VALUES (%s)", (len(self.migrations),)
                 )
-            if create:
+            if create and not self._exists(connection):
                 connection.execute(
-                    "INSERT INTO sharewell.heads VALUES (%s, 0, %s) ON CONFLICT DO NOTHING",
-                    (self.name, BEGINNING),
+                    "INSERT INTO sharewell.heads VALUES (%s, 0, %s)", (self.name, BEGINNING)
                 )
+
+    def _exists(self, connection: _Connection) -> bool:
+        """Whether the ledger has a head; rejects one that has lost it, which must not begin again."""
+        events, head = (
+            connection.execute(
+                f"SELECT FROM sharewell.{table} WHERE ledger = %s LIMIT 1",
+                (self.name,),
+            ).rowcount
+            for table in ("events", "heads")
+        )
+        if events and not head:
+            raise LedgerCorrupt(
+                f"The ledger {self._location} has events and no head.", hint="Restore it from a backup."
+            )
+        return bool(head)
 
     @staticmethod
     def _index(connection: _Connection) -> None:
@@ -449,7 +469,7 @@ class PostgresStore(Store):
         """Translate errors of the server and the driver."""
         try:
             yield
-        except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
+        except _DAMAGE as error:
             raise LedgerCorrupt(
                 f"The ledger {self._location} is damaged: {_first_line(error)}.",
                 hint="Restore it from a backup.",

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
-from sharewell.privacy.ledger import Begun, Charged, Event, Granted, Opened, Recovered
+from sharewell.privacy.ledger import Begun, Charged, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger.codec import decode, encode
 from sharewell.service.ledger.file_lock import FileLock
 from sharewell.service.ledger.private_files import make_private_folder, replace_private
@@ -42,11 +42,13 @@ class WitnessRecord:
     spent: Mapping[str, Fraction] = field(default_factory=dict)
     #: What the source said of itself when it was last opened. Private: it is in no ledger.
     source: Mapping[str, Any] = field(default_factory=dict)
+    #: Who has left; None in a witness that was written before these were kept.
+    gone: tuple[str, ...] | None = ()
 
     def after(self, events: Iterable[Event], head: Head) -> WitnessRecord:
         """The record after further events, the last of which is the head's."""
         dataset, opened = self.dataset, self.opened
-        shares, spent = dict(self.shares), dict(self.spent)
+        shares, spent, gone = dict(self.shares), dict(self.spent), self.gone
         for event in events:
             match event:
                 case Begun(dataset):
@@ -58,7 +60,9 @@ class WitnessRecord:
                 case Charged(bill) | Recovered(bill):
                     for payer, cost in bill.items():
                         spent[payer] += cost
-        return WitnessRecord(dataset, head, opened, shares, spent, self.source)
+                case Left(payer) if gone is not None:
+                    gone = (*gone, payer)
+        return WitnessRecord(dataset, head, opened, shares, spent, self.source, gone)
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain data."""
@@ -69,6 +73,8 @@ class WitnessRecord:
             "shares": {payer: str(share) for payer, share in self.shares.items()},
             "spent": {payer: str(cost) for payer, cost in self.spent.items()},
             "source": dict(self.source),
+            # Not a new format: earlier versions, which do not know this key, may read the file.
+            **({} if self.gone is None else {"gone": list(self.gone)}),
         }
 
     @classmethod
@@ -84,6 +90,7 @@ class WitnessRecord:
             {payer: Fraction(share) for payer, share in plain["shares"].items()},
             {payer: Fraction(cost) for payer, cost in plain["spent"].items()},
             dict(plain["source"]),
+            tuple(map(str, plain["gone"])) if "gone" in plain else None,
         )
 
 
@@ -146,6 +153,10 @@ class Witness:
     def head(self) -> Head:
         """The end of the chain that was last witnessed."""
         return self.record.head
+
+    def forget_chain(self) -> None:
+        """Have the next sync make the record anew, from the first event of the chain on."""
+        self.record = WitnessRecord(source=self.record.source)
 
     def follow(self, events: Iterable[Event], head: Head) -> None:
         """Sync what the chain says after further events."""

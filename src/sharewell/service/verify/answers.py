@@ -67,8 +67,8 @@ class AnswersAudit(Audit):
         self._mechanism: Mechanism | None = None
         self._references: References | None = None
         self._sample = Sample(CHECKS)
-        self._granted: list[Granted] = []
-        self._recovered: list[Recovered] = []
+        #: What happened to shares before the first settings.
+        self._early: list[Granted | Recovered | Left] = []
         #: Charges and positive tests seen so far that belong to nothing that has ended.
         self._charged: dict[int, Charged] = {}
         self._tested: dict[int, Exceeded] = {}
@@ -81,8 +81,8 @@ class AnswersAudit(Audit):
                     self._configure(number, event)
                 case Granted():
                     self._grant(number, event)
-                case Left(payer):
-                    self._leave(number, payer)
+                case Left():
+                    self._leave(number, event)
                 case Recovered():
                     self._recover(number, event)
                 case Charged() if number not in self._recorded.taken:
@@ -114,10 +114,14 @@ class AnswersAudit(Audit):
         if self._curator is None:
             self._curator = ReplayedCurator(config, self._recorded)
             self._references = References(config.domain, self._curator.replayed)
-            for granted in self._granted:
-                self._curator.grant(granted.payer, granted.share)
-            for recovered in self._recovered:
-                self._curator.book(recovered.bill)
+            for early in self._early:
+                match early:
+                    case Granted(payer, share):
+                        self._curator.grant(payer, share)
+                    case Recovered(bill):
+                        self._curator.book(bill)
+                    case Left(payer):
+                        self._curator.retire(payer)
         self._reopen(number)
 
     def _reopen(self, number: int) -> None:
@@ -137,7 +141,7 @@ class AnswersAudit(Audit):
 
     def _grant(self, number: int, event: Granted) -> None:
         if self._curator is None:
-            self._granted.append(event)
+            self._early.append(event)
             return
         if self._mechanism is not None:
             self._recorded.offer_from(number)
@@ -149,9 +153,11 @@ class AnswersAudit(Audit):
         if event.payer not in self._curator.payers:
             self._curator.grant(event.payer, event.share)
 
-    def _leave(self, number: int, payer: str) -> None:
+    def _leave(self, number: int, event: Left) -> None:
         if self._curator is None:
+            self._early.append(event)
             return
+        payer = event.payer
         donation = self._has_donated(number, payer)
         mechanism = self._ready(number)
         if mechanism is None:
@@ -175,7 +181,7 @@ class AnswersAudit(Audit):
     def _recover(self, number: int, event: Recovered) -> None:
         """Book what was lost; charges that were not released before stay without a release."""
         if self._curator is None:
-            self._recovered.append(event)
+            self._early.append(event)
             return
         for charge in list(self._charged):
             if charge not in self._recorded.released:
