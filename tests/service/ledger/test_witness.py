@@ -114,7 +114,7 @@ def test_whichever_step_of_writing_fails_the_witness_is_whole_and_the_next_commi
 def other_writer(path) -> None:
     other = Witness.read(path)
     assert other is not None
-    other.follow([Done("ben")], Head(3, b"o" * 32))
+    other.write(other.record.after([Done("ben")], Head(3, b"o" * 32)))
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["after a commit", "after a failed one"])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -158,10 +157,6 @@ class Witness:
         """Have the next sync make the record anew, from the first event of the chain on."""
         self.record = WitnessRecord(source=self.record.source)
 
-    def follow(self, events: Iterable[Event], head: Head) -> None:
-        """Sync what the chain says after further events."""
-        self.write(self.record.after(events, head))
-
     def note_source(self, source: Mapping[str, Any]) -> None:
         """Sync what the source says of itself."""
         self.write(replace(self.record, source=source))
@@ -178,8 +173,13 @@ class Witness:
             # Not the link, if it is one: other writers would keep the file that it stood for.
             file = self.path.resolve()
             make_private_folder(file.parent)
-            self._require_unchanged()
-            self._expected += (content,)
+            found = file.read_bytes() if file.exists() else None
+            if self._expected and found is not None and found not in self._expected:
+                raise LedgerInUse(
+                    f"Another process has changed the witness {self.path} since this one last wrote it.",
+                    hint="Find the other writer and stop one of the two; then open the ledger again.",
+                )
+            self._expected = (content,) if found is None else (found, content)
             replace_private(file, content)
         except OSError as error:
             raise LedgerUnavailable(
@@ -187,17 +187,6 @@ class Witness:
                 hint="Check that its folder is writable and has free space.",
             ) from None
         self.record, self._expected = record, (content,)
-
-    def _require_unchanged(self) -> None:
-        found: tuple[bytes, ...] = ()
-        with suppress(FileNotFoundError):
-            found = (self.path.read_bytes(),)
-        if self._expected and found and found[0] not in self._expected:
-            raise LedgerInUse(
-                f"Another process has changed the witness {self.path} since this one last wrote it.",
-                hint="Find the other writer and stop one of the two; then open the ledger again.",
-            )
-        self._expected = found
 
 
 def lock_witness(path: Path, wait: float = 0.0) -> FileLock:
