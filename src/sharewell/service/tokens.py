@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from sharewell.config.section import validate_person
 from sharewell.errors import ConfigError, LedgerInUse, RequestError
 from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import sync_folder
+from sharewell.service.ledger.private_files import replace_private
 
 Role = Literal["analyst", "curator"]
 
@@ -213,46 +213,27 @@ class TokenStore:
                 # Writing a new file with a single token would end all others.
                 raise self._missing()
             changed = change(before)
-            version = self._write(changed)
-            self._contents, self._seen, self._failure = changed, version, None
+            try:
+                replace_private(self.path, _serialize(changed), self._inherit)
+            except OSError as error:
+                raise self._not_writable(error) from None
+            self._contents, self._seen, self._failure = changed, _version(self._path), None
 
-    def _write(self, contents: _AccessFile) -> _FileVersion:
-        """Replace the file durably; a crash leaves the old one or the new one."""
-        new = self.path.with_name(f"{self.path.name}.new")
-        try:
-            # A file left by a crash may be readable by others, or a link.
-            new.unlink(missing_ok=True)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                # A token made by root must not take the file from the service's user.
-                with suppress(FileNotFoundError, PermissionError, AttributeError):
-                    old = os.stat(self.path)
-                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                file.write(_serialize(contents))
-                file.flush()
-                self._date_later(new)
-                os.fsync(file.fileno())
-                version = _version(file.fileno())
-            new.replace(self.path)
-            sync_folder(self.path.parent)
-            return version
-        except OSError as error:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise self._not_writable(error) from None
+    def _inherit(self, new: Path) -> None:
+        """Give a new file the owner of the old one, and a later date.
 
-    def _date_later(self, new: Path) -> None:
-        """Date a new file later than the old one.
-
-        File systems' clocks tick every few milliseconds and inodes are reused: otherwise two versions
-        written in quick succession could look the same.
+        A token made by root must not take the file from the service's user. File systems' clocks tick
+        every few milliseconds and inodes are reused: without a later date, two versions written in quick
+        succession could look the same.
         """
         with suppress(FileNotFoundError):
-            old = os.stat(self.path).st_mtime_ns
+            old = os.stat(self.path)
+            with suppress(PermissionError, AttributeError):
+                os.chown(new, old.st_uid, old.st_gid)
             for step in _CLOCK_STEPS:
-                later = max(time.time_ns(), old + step)
+                later = max(time.time_ns(), old.st_mtime_ns + step)
                 os.utime(new, ns=(later, later))
-                if os.stat(new).st_mtime_ns > old:
+                if os.stat(new).st_mtime_ns > old.st_mtime_ns:
                     return
 
     @contextmanager
