@@ -11,8 +11,8 @@ import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -29,14 +29,7 @@ from sharewell.errors import (
     SharewellError,
     WitnessMismatch,
 )
-from sharewell.privacy.ledger import (
-    Begun,
-    CuratorAction,
-    Event,
-    Granted,
-    Left,
-    Recovered,
-)
+from sharewell.privacy.ledger import Begun, CuratorAction, Event, Granted, Left, Recovered
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.ledger.file_lock import FileLock
 from sharewell.service.ledger.private_files import is_open_to_others
@@ -98,35 +91,23 @@ def open_dataset(config: Config, *, wait: float = 0.0) -> DurableLedger:
     Refuses a ledger that is not the one that the witness saw, and a witness that another process holds,
     for whatever ledger. Logs a source that has changed since.
     """
-    try:
-        ledger = _open(config, wait=wait)
-    except LedgerMissing:
-        if (witness := _read_witness(config)) is None:
-            raise not_begun(config) from None
-        raise _mismatch(config, witness, "is missing") from None
-    except LedgerInUse as error:
-        raise _in_use(error, "a ledger has one writer") from None
-    try:
-        _attach(config, ledger, wait)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
-
-
-def _attach(config: Config, ledger: DurableLedger, wait: float) -> None:
-    lock = _lock_witness(config, wait)
-    try:
+    with ExitStack() as undo:
+        try:
+            ledger = undo.enter_context(_open(config, wait=wait))
+        except LedgerMissing:
+            raise _missing(config) from None
+        except LedgerInUse as error:
+            raise _in_use(error, "a ledger has one writer") from None
+        lock = undo.enter_context(_lock_witness(config, wait))
         witness = _matching_witness(config, ledger)
         ledger.attach(witness, lock)
-    except BaseException:
-        lock.release()
-        raise
-    before, now = witness.record.source, describe_source(config)
-    if before != now:
-        if before:
-            _log.warning("The source of %s has changed: %s.", config.name, _changes(before, now))
-        witness.note_source(now)
+        before, now = witness.record.source, describe_source(config)
+        if before != now:
+            if before:
+                _log.warning("The source of %s has changed: %s.", config.name, _changes(before, now))
+            witness.write(replace(witness.record, source=now))
+        undo.pop_all()
+    return ledger
 
 
 def _lock_witness(config: Config, wait: float = 0.0) -> FileLock:
@@ -141,6 +122,12 @@ def _in_use(error: LedgerInUse, reason: str) -> LedgerInUse:
     ours = f"process {os.getpid()} " in f"{error.message} "
     hint = "Close the other session first" if ours else "Stop that process first"
     return LedgerInUse(error.message, hint=f"{hint}: {reason}.")
+
+
+def _missing(config: Config) -> NotBegun | WitnessMismatch:
+    """The refusal to open a dataset without its ledger."""
+    witness = _read_witness(config)
+    return not_begun(config) if witness is None else _mismatch(config, witness, "is missing")
 
 
 def _matching_witness(config: Config, ledger: DurableLedger) -> Witness:
@@ -313,18 +300,13 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
 def check_files(config: Config) -> Iterator[Diagnostic]:
     """Report whether ledger and witness agree, and files that other users may read; changes nothing."""
     try:
-        witness = _read_witness(config)
         try:
             with _open(config, read_only=True) as ledger:
-                if witness is None:
-                    yield Diagnostic.from_error(_unwitnessed(config))
-                elif (difference := _difference(ledger, witness)) is not None:
-                    yield Diagnostic.from_error(_mismatch(config, witness, difference))
+                _matching_witness(config, ledger)
         except LedgerMissing:
-            if witness is None:
-                yield Diagnostic("note", "Not begun yet.", f"Run `sharewell begin {config.path}`.")
-            else:
-                yield Diagnostic.from_error(_mismatch(config, witness, "is missing"))
+            raise _missing(config) from None
+    except NotBegun:
+        yield Diagnostic("note", "Not begun yet.", f"Run `sharewell begin {config.path}`.")
     except SharewellError as error:
         yield Diagnostic.from_error(error)
     service = config.service

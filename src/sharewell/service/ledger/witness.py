@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -156,10 +156,6 @@ class Witness:
     def forget_chain(self) -> None:
         """Have the next sync make the record anew, from the first event of the chain on."""
         self.record = WitnessRecord(source=self.record.source)
-
-    def note_source(self, source: Mapping[str, Any]) -> None:
-        """Sync what the source says of itself."""
-        self.write(replace(self.record, source=source))
 
     def write(self, record: WitnessRecord) -> None:
         """Replace the file, durably. After a failure, the next write tells everything since the last.
