@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from sharewell.config import Config
-from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import plain
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.ledger import (
     Armed,
     Asked,
@@ -31,7 +29,6 @@ from sharewell.privacy.ledger import (
     Released,
     Turn,
 )
-from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Measurable, ParallelBlock
 from sharewell.query.domain import Domain
@@ -127,10 +124,8 @@ class AccountsAudit(Audit):
             if self._shares.get(payer) != share and not self.has_gap:
                 self.fault("settings", number, f"The settings give {payer} another share.")
         if self._curator is None:
-            empty = DataVector(config.domain, np.zeros(config.domain.size, dtype=np.int64))
-            self._curator = Curator(
-                empty, config.budget, {}, neighbours=config.neighbours, noise=NoNoise()
-            )
+            empty = config.collective.empty
+            self._curator = DryCurator(empty, config.budget, {}, neighbours=config.neighbours)
 
     def _administer(self, number: int, event: Begun | CuratorAction) -> None:
         if isinstance(event, CuratorAction):

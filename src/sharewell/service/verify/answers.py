@@ -62,13 +62,14 @@ class AnswersAudit(Audit):
     def __init__(self, snapshot: LedgerSnapshot) -> None:
         super().__init__(snapshot)
         self._recorded = RecordedCharges(snapshot)
-        self._config: Config | None = None
-        self._curator: ReplayedCurator | None = None
         self._mechanism: Mechanism | None = None
-        self._references: References | None = None
-        self._sample = Sample(CHECKS)
-        #: What happened to shares before the first settings.
+        #: Set by the first settings; what happened to shares before them is kept until then.
+        self._config: Config
+        self._curator: ReplayedCurator
+        self._references: References
+        self._has_settings = False
         self._early: list[Granted | Recovered | Left] = []
+        self._sample = Sample(CHECKS)
         #: Charges and positive tests seen so far that belong to nothing that has ended.
         self._charged: dict[int, Charged] = {}
         self._tested: dict[int, Exceeded] = {}
@@ -79,10 +80,15 @@ class AnswersAudit(Audit):
             match event:
                 case Configured():
                     self._configure(number, event)
+                case _ if not self._has_settings:
+                    if isinstance(event, Granted | Left | Recovered):
+                        self._early.append(event)
+                    elif isinstance(event, Charged) and number in self._recorded.released:
+                        raise ReplayMismatch("There is no reason for this charge")
                 case Granted():
                     self._grant(number, event)
-                case Left():
-                    self._leave(number, event)
+                case Left(payer):
+                    self._leave(number, payer)
                 case Recovered():
                     self._recover(number, event)
                 case Charged() if number not in self._recorded.taken:
@@ -111,9 +117,10 @@ class AnswersAudit(Audit):
         if config is None:
             return
         self._config = config
-        if self._curator is None:
+        if not self._has_settings:
+            self._has_settings = True
             self._curator = ReplayedCurator(config, self._recorded)
-            self._references = References(config.domain, self._curator.replayed)
+            self._references = References(config.domain, self._curator.measured)
             for early in self._early:
                 match early:
                     case Granted(payer, share):
@@ -130,8 +137,6 @@ class AnswersAudit(Audit):
         It buys what it lacks, such as a seed. If the ledger has no such charge, the service crashed
         before it, and the next start buys it.
         """
-        if self._config is None or self._curator is None:
-            return
         self._recorded.offer_from(number)
         try:
             make = self._config.make.with_seed(self._recorded.seed, self._config.domain)
@@ -140,9 +145,6 @@ class AnswersAudit(Audit):
             self._mechanism = None
 
     def _grant(self, number: int, event: Granted) -> None:
-        if self._curator is None:
-            self._early.append(event)
-            return
         if self._mechanism is not None:
             self._recorded.offer_from(number)
             try:
@@ -153,11 +155,7 @@ class AnswersAudit(Audit):
         if event.payer not in self._curator.payers:
             self._curator.grant(event.payer, event.share)
 
-    def _leave(self, number: int, event: Left) -> None:
-        if self._curator is None:
-            self._early.append(event)
-            return
-        payer = event.payer
+    def _leave(self, number: int, payer: str) -> None:
         donation = self._has_donated(number, payer)
         mechanism = self._ready(number)
         if mechanism is None:
@@ -180,9 +178,6 @@ class AnswersAudit(Audit):
 
     def _recover(self, number: int, event: Recovered) -> None:
         """Book what was lost; charges that were not released before stay without a release."""
-        if self._curator is None:
-            self._early.append(event)
-            return
         for charge in list(self._charged):
             if charge not in self._recorded.released:
                 self._curator.book(self._charged.pop(charge).bill)
@@ -211,15 +206,12 @@ class AnswersAudit(Audit):
             charged = self._charged[number]
             if number not in self._recorded.released:
                 return
-            if not is_seed(charged) or not self._is_whole_rest(charged):
+            is_whole_rest = all(self._curator.left(p) == cost for p, cost in charged.bill.items())
+            if not is_seed(charged) or not is_whole_rest:
                 raise ReplayMismatch("There is no reason for this charge")
             # A donation after which the service crashed, before the departure was stored.
             self._absorb([number], math.inf)
             self._reopen(number)
-
-    def _is_whole_rest(self, charged: Charged) -> bool:
-        curator = self._curator
-        return curator is not None and all(curator.left(p) == c for p, c in charged.bill.items())
 
     def _ready(self, number: int) -> Mechanism | None:
         if self._mechanism is None:
@@ -241,8 +233,6 @@ class AnswersAudit(Audit):
 
     def _absorb(self, behind: list[int], before: float) -> None:
         """Take in charges completed after a crash; the restart completes everything that was open."""
-        if self._curator is None:
-            return
         completed = max(self._recorded.released_at(number) for number in behind)
         for number in self._charged:
             if number < completed and self._recorded.released_at(number) > before:
@@ -256,31 +246,23 @@ class AnswersAudit(Audit):
                 self._recorded.taken.add(number)  # The check of the accounts reports it.
         self._mechanism = None
 
-    def _absorb_tests(self, tests: list[int]) -> None:
-        """Take in positive tests stored before a crash, after which nothing was measured."""
-        if self._curator is None:
-            return
-        for number in tests:
-            self._curator.positives[self._tested.pop(number).charge] += 1
-            self.check.note("completed", number, "The positive test was lost in a crash.")
-        self._mechanism = None
-
     # Questions
 
     def _check_answer(self, number: int, event: Answered) -> None:
         asked = self.snapshot.get(event.asked)
-        if not isinstance(asked, Asked) or self._config is None:
+        if not isinstance(asked, Asked):
             return  # Another check reports it.
         stored = [_read_answer(answer) for answer in event.answers]
         own = list(dict.fromkeys(answer.charge for answer in stored if answer.charge is not None))
         mechanism = self._mechanism_for(number, own)
-        if mechanism is None or self._curator is None:
+        if mechanism is None:
             self.fault("impossible", number, "There was no mechanism to answer yet.")
             return
         if self._recorded.latest > number:
             self.fault("early", number, f"It answers before event {self._recorded.latest} released.")
-        if wrong := [charge for charge in own if not self._is_usable(charge, number)]:
-            raise ReplayMismatch(f"Event {wrong[0]} is named and was not released for it")
+        for charge in own:
+            if charge not in self._charged or self._recorded.released_at(charge) >= number:
+                raise ReplayMismatch(f"Event {charge} is named and was not released for it")
         self._recorded.offer(own)
         self._recorded.tests.clear()
         self._recorded.tests.extend(self._tested.pop(c - 1) for c in own if c - 1 in self._tested)
@@ -302,20 +284,14 @@ class AnswersAudit(Audit):
                 self._charged.pop(charge, None)
         self._compare(number, event.answers, stored, found)
 
-    def _is_usable(self, charge: int, number: int) -> bool:
-        return charge in self._charged and self._recorded.released_at(charge) < number
-
     def _mechanism_for(self, number: int, own: list[int]) -> Mechanism | None:
         """The mechanism as it was, after any crash that left something behind."""
         behind = [each for each in self._left_behind(number) if each not in own]
-        tests = [each for each in self._tested if each + 1 not in own]
-        lost = [each for each in tests if each + 1 not in behind]
-        for each in set(tests) - set(lost):
-            test = self._tested.pop(each)
-            if self._curator is not None:
-                self._curator.positives[test.charge] += 1
-        if lost:
-            self._absorb_tests(lost)
+        for each in [each for each in self._tested if each + 1 not in own]:
+            self._curator.positives[self._tested.pop(each).charge] += 1
+            if each + 1 not in behind:
+                self.check.note("completed", each, "The positive test was lost in a crash.")
+                self._mechanism = None
         if behind:
             self._absorb(behind, number)
         return self._ready(number)
@@ -332,8 +308,6 @@ class AnswersAudit(Audit):
         self, mechanism: Mechanism, analyst: str, block: Block, answers: Sequence[Answer]
     ) -> Sequence[Answer]:
         """Answers with the values and errors of the second implementation, where it can compute them."""
-        if self._references is None:
-            return answers
         reference = self._references.of(mechanism, analyst)
         before = reference.work
         places = self._sample.pick(len(block))
@@ -348,13 +322,11 @@ class AnswersAudit(Audit):
         return again
 
     def _compile(self, asked: Asked) -> Statement:
-        if self._config is None or self._curator is None:
-            raise ReplayMismatch("The dataset had no settings yet")
         return compile_question(asked.question["sql"], self._curator.domain, self._config.name)
 
     def _check_refusal(self, number: int, event: Refused) -> None:
         asked = self.snapshot.get(event.asked)
-        if not isinstance(asked, Asked) or self._config is None:
+        if not isinstance(asked, Asked):
             return
         mechanism = self._mechanism_for(number, [])
         if mechanism is None:
