@@ -118,8 +118,8 @@ def test_the_ledger_of_another_dataset_is_refused(place, tmp_path, config):
     )
     use(other.config)
     place.restore(other.backup())
-    is_refused(config, WitnessMismatch, r"is that of another dataset.* Check service\.ledger")
-    with pytest.raises(WitnessMismatch, match="another dataset"):
+    is_refused(config, WitnessMismatch, r"belongs to another dataset.* Check service\.ledger")
+    with pytest.raises(WitnessMismatch, match="different datasets"):
         recover(config)
 
 

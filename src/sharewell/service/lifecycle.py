@@ -38,15 +38,15 @@ from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witnes
 
 _log = logging.getLogger(__name__)
 
-#: A ledger that cannot be the lost one, so that there is nothing to recover.
-OTHER_DATASET = "is that of another dataset"
+#: The difference of a ledger that is not the lost one: nothing can be recovered with it.
+OTHER_DATASET = "belongs to another dataset"
 CHECK_PATHS = "Check service.ledger and service.witness."
 
 
 def begin(config: Config) -> Path:
     """Begin a dataset: create its ledger and its witness, and return the path of the witness.
 
-    Reads no rows. Refuses a source that was begun before, under whatever name.
+    Reads no rows. Refuses a source that was begun before, under any name.
     """
     path, key = config.witness, _key(config)
     require_new_source(config)
@@ -78,7 +78,7 @@ def require_new_source(config: Config) -> None:
 
 
 def _witness_places(config: Config) -> Iterator[Path]:
-    """Where a witness of the source may be: setting another place does not make a second budget."""
+    """Where a witness of the source may be: another setting does not allow a second budget."""
     yield config.witness
     if not config.budgets_add_up:
         with suppress(ConfigError):  # Without a home directory there is no default place.
@@ -88,8 +88,8 @@ def _witness_places(config: Config) -> Iterator[Path]:
 def open_dataset(config: Config, *, wait: float = 0.0) -> DurableLedger:
     """Open the ledger of a dataset that was begun, with its witness attached.
 
-    Refuses a ledger that is not the one that the witness saw, and a witness that another process holds,
-    for whatever ledger. Logs a source that has changed since.
+    Refuses a ledger that is not the one that the witness saw, and a witness that another process holds
+    for any ledger. Logs a warning if the source has changed since.
     """
     with ExitStack() as undo:
         try:
@@ -266,7 +266,7 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
         )
     if (dataset := _dataset_of(events)) and dataset != seen.dataset:
         raise WitnessMismatch(
-            "The ledger is that of another dataset than the witness.",
+            "The ledger and the witness belong to different datasets.",
             hint=CHECK_PATHS,
         )
     has = WitnessRecord().after(events, Head(len(events)))
@@ -318,7 +318,7 @@ def check_files(config: Config) -> Iterator[Diagnostic]:
 
 
 def describe_source(config: Config) -> dict[str, Any]:
-    """What the source says of itself without being read: path, size and time of the last change."""
+    """Path, size and time of the last change of the source, without reading it."""
     try:
         found = config.source.stat()
     except OSError:
@@ -336,7 +336,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _dataset_of(events: Iterable[Event]) -> str:
-    """The id of the dataset that a ledger was begun for; empty for one of before."""
+    """The id of the dataset that a ledger was begun for; empty for one that is older than ids."""
     return next((event.dataset for event in events if isinstance(event, Begun)), "")
 
 

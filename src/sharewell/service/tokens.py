@@ -33,7 +33,7 @@ _ID_LENGTH, _SECRET_LENGTH = 12, 43
 _SECRET_AT = len("sw_") + _ID_LENGTH + len("_")
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_ID_LENGTH}}}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-#: Compared with if a token's id is unknown, so that it takes as long as if it is known.
+#: Compared against if a token's id is unknown, so that both cases take equally long.
 _NO_DIGEST = bytes(32)
 #: Resolutions of file systems' clocks, in nanoseconds; the finest that works is used.
 _CLOCK_STEPS = (1_000_000, 1_000_000_000, 2_000_000_000)
@@ -95,7 +95,7 @@ class TokenStore:
             self._contents, self._seen = self._read()
 
     def authenticate(self, token: str) -> Principal | None:
-        """The owner of a token, or None if it is unknown or has ended."""
+        """The owner of a token, or None if it is unknown or was revoked."""
         if not isinstance(token, str) or len(token) != _SECRET_AT + _SECRET_LENGTH:
             return None
         if not token.startswith("sw_") or token[_SECRET_AT - 1] != "_":
@@ -127,7 +127,7 @@ class TokenStore:
         return self._failure
 
     def issue(self, name: str, role: Role) -> str:
-        """Make a new token; the former one of the same owner ends."""
+        """Make a new token, which replaces the owner's previous one."""
         owner = _check_principal(name, role)
         # 72 random bits for the id, so that no two tokens share one.
         token_id, secret = secrets.token_urlsafe(9), secrets.token_urlsafe(32)
@@ -140,7 +140,7 @@ class TokenStore:
         return f"sw_{token_id}_{secret}"
 
     def revoke(self, name: str, role: Role) -> bool:
-        """End a token; False if the owner has none."""
+        """Revoke a token; False if the owner has none."""
         owner = _check_principal(name, role)
         if owner not in self.holders and self._failure is None:
             return False
@@ -148,11 +148,11 @@ class TokenStore:
         return True
 
     def pause(self) -> None:
-        """Take no questions until `resume`, also after a restart."""
+        """Accept no questions until `resume`, even after a restart."""
         self._change(lambda contents: replace(contents, paused=True))
 
     def resume(self) -> None:
-        """Take questions again."""
+        """Accept questions again."""
         self._change(lambda contents: replace(contents, paused=False))
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ _VERSION_2 = (
         ledger text, number bigint, analyst text NOT NULL, key text NOT NULL,
         PRIMARY KEY (ledger, number)
     )""",
-    # None by analyst: analysts are few, and each index makes every question dearer.
+    # No index by analyst: analysts are few, and every index slows every commit.
     "CREATE INDEX questions_by_key ON sharewell.questions (ledger, key)",
     """CREATE TABLE sharewell.endings (
         ledger text, asked bigint, number bigint NOT NULL, PRIMARY KEY (ledger, asked)
@@ -117,7 +117,7 @@ LEFT JOIN sharewell.events AS ending ON ending.ledger = q.ledger AND ending.numb
 LEFT JOIN sharewell.answers AS answers ON answers.ledger = q.ledger AND answers.number = e.number
 WHERE q.ledger = %s AND q.number > %s AND {} LIMIT %s
 """
-#: Ordered by an expression, so that keys are looked up in their index and not in all rows, in order.
+#: Ordered by an expression: the database then uses the index of keys instead of scanning in order.
 _FILTERS: dict[QuestionFilter, str] = {
     "keys": "q.key = ANY(%s::text[]) ORDER BY q.number + 0",
     "number": "q.number = %s",
@@ -133,9 +133,9 @@ AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()
 AND (l.classid::bigint << 32) | l.objid::bigint = %s
 """
 
-#: After so many seconds a statement is cancelled by the server, and given up if the server is silent.
+#: Seconds until the server cancels a statement, or a server that does not respond is given up.
 STATEMENT_SECONDS = 10.0
-#: After so many seconds closing gives up freeing the lock; the server frees it when it finds out.
+#: Seconds until closing gives up freeing the lock; the server frees it when it notices.
 CLOSING_SECONDS = 2.0
 
 #: Detect a silently lost server within seconds.
@@ -176,7 +176,7 @@ class _Connection(psycopg.Connection[Any]):
             raise
 
     def _until_silent(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what a generator of the driver waits for, as long as anything comes."""
+        """Pass on what a generator of the driver waits for, until the server stops responding."""
         last = time.monotonic()
         try:
             awaited = next(gen)
@@ -229,7 +229,7 @@ class PostgresStore(Store):
         self._location = f"{name} at {stated.get('host', 'this machine')}/{stated.get('dbname', '')}"
         self._connection: _Connection | None = None
         self._closed = False
-        #: Held while questions are read on a connection of their own.
+        #: Held while questions are read, on a separate connection.
         self._reading = Lock()
         self._reader: _Connection | None = None
         try:
@@ -294,7 +294,7 @@ class PostgresStore(Store):
                 start = found[-1][0] + 1
 
     def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
-        """Some questions, on a connection of its own: no commit makes them wait."""
+        """Some questions, on a separate connection: they wait for no commit."""
         statement = _READ_QUESTIONS.format(_FILTERS[by])
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
         with self._reading, self._translated_errors():
@@ -482,7 +482,7 @@ class PostgresStore(Store):
 
 
 def _program() -> str:
-    """The name of this process in messages of the server and of others that want its lock."""
+    """The name of this process, shown by the server and to other processes that want the lock."""
     return f"sharewell, process {os.getpid()} on {socket.gethostname()}"[:63]
 
 

@@ -44,8 +44,8 @@ class Row(NamedTuple):
 class SideRows(NamedTuple):
     """What is stored beside the chain for some events, by their numbers.
 
-    `questions` has digests of the analyst and of the key of a question, which databases take whatever
-    the texts are; `endings` the question that an event ends; `answers` the text of free answers.
+    `questions` has digests of the analyst and of the key of a question, since not every database stores
+    every text; `endings` the question that an event ends; `answers` the text of free answers.
     """
 
     questions: dict[int, str]

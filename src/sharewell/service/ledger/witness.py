@@ -39,7 +39,7 @@ class WitnessRecord:
     opened: Opened | None = None
     shares: Mapping[str, Fraction] = field(default_factory=dict)
     spent: Mapping[str, Fraction] = field(default_factory=dict)
-    #: What the source said of itself when it was last opened. Private: it is in no ledger.
+    #: Path, size and time of the source when it was last opened. Private: no ledger holds them.
     source: Mapping[str, Any] = field(default_factory=dict)
     #: Who has left; None in a witness that was written before these were kept.
     gone: tuple[str, ...] | None = ()
@@ -158,9 +158,9 @@ class Witness:
         self.record = WitnessRecord(source=self.record.source)
 
     def write(self, record: WitnessRecord) -> None:
-        """Replace the file, durably. After a failure, the next write tells everything since the last.
+        """Replace the file, durably. After a failure, the next write covers everything since the last.
 
-        Raises LedgerInUse where another process has written since: locks may not hold between hosts.
+        Raises LedgerInUse if another process has written since: locks may not hold between hosts.
         """
         plain = record.to_json()
         mac = {} if self._key is None else {"hmac": _hmac(self._key, plain)}
@@ -186,7 +186,7 @@ class Witness:
 
 
 def lock_witness(path: Path, wait: float = 0.0) -> FileLock:
-    """Keep other processes, and other ledgers of this one, from using a witness until `release`."""
+    """Lock a witness against other processes, and other ledgers of this process, until `release`."""
     path = path.resolve()
     try:
         make_private_folder(path.parent)

@@ -43,7 +43,7 @@ from sharewell.service.verify.audit import (
 from sharewell.service.verify.replay import RecordedCharges, ReplayedCurator, ReplayMismatch, is_seed
 from sharewell.sharing.reference import AGREEMENT, References, Sample
 
-#: How long every answer is computed twice before they are sampled, in nanoseconds of counted work.
+#: The work after which answers are sampled instead of all computed twice, in counted nanoseconds.
 CHECKS = 4e9
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
@@ -103,7 +103,7 @@ class AnswersAudit(Audit):
             self.fault("bought", number, f"{mismatch}.")
         except MALFORMED as error:
             reason = f" {error.message}" if isinstance(error, SharewellError) else ""
-            self.fault("impossible", number, f"It cannot have happened.{reason}")
+            self.fault("impossible", number, f"It contradicts the events before it.{reason}")
 
     def finish(self) -> None:
         """Report what is still open at the end."""
@@ -236,7 +236,9 @@ class AnswersAudit(Audit):
         completed = max(self._recorded.released_at(number) for number in behind)
         for number in self._charged:
             if number < completed and self._recorded.released_at(number) > before:
-                self.fault("unused", number, "Not released when the service completed open charges.")
+                self.fault(
+                    "unused", number, "It was not released when the service completed open charges."
+                )
         for number in behind:
             self._charged.pop(number, None)
             self.check.note("completed", number, "Completed after a crash; no answer names it.")
@@ -256,10 +258,12 @@ class AnswersAudit(Audit):
         own = list(dict.fromkeys(answer.charge for answer in stored if answer.charge is not None))
         mechanism = self._mechanism_for(number, own)
         if mechanism is None:
-            self.fault("impossible", number, "There was no mechanism to answer yet.")
+            self.fault("impossible", number, "No mechanism was ready to answer it.")
             return
         if self._recorded.latest > number:
-            self.fault("early", number, f"It answers before event {self._recorded.latest} released.")
+            self.fault(
+                "early", number, f"It answers before event {self._recorded.latest} released its values."
+            )
         for charge in own:
             if charge not in self._charged or self._recorded.released_at(charge) >= number:
                 raise ReplayMismatch(f"Event {charge} is named and was not released for it")
@@ -330,7 +334,7 @@ class AnswersAudit(Audit):
             return
         mechanism = self._mechanism_for(number, [])
         if mechanism is None:
-            self.fault("impossible", number, "There was no mechanism to refuse yet.")
+            self.fault("impossible", number, "No mechanism was ready to refuse it.")
             return
         self.check.count("refusals")
         if event.code == RequestError.code and asked.analyst not in mechanism.analysts:
@@ -341,7 +345,9 @@ class AnswersAudit(Audit):
             return
         if code is None and event.code == QueryError.code:
             # The code of a failed computation, which cannot be reproduced here.
-            self.check.note("not-computed", number, "It says that the computation failed.")
+            self.check.note(
+                "not-computed", number, "It reports a failed computation, which cannot be checked."
+            )
         elif code is None:
             self.fault("refused", number, "It refuses a question that could be answered.")
         else:
