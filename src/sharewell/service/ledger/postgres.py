@@ -11,7 +11,6 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any, ClassVar
 
-import orjson
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -269,7 +268,7 @@ class PostgresStore(Store):
             "first": rows[0].number,
             "bodies": b"\n".join([row.body for row in rows]).decode(),
             "hashes": b"".join([row.hash for row in rows]),
-            **_parameters(side),
+            **side.to_json(),
         }
         with self._translated_errors():
             if self._connection is None or self._connection.closed:
@@ -452,7 +451,7 @@ class PostgresStore(Store):
             start = 0
             while rows := connection.execute(_READ, (ledger, start, 2**62, CHUNK)).fetchall():
                 side = SideRows.of_bodies((number, body.encode()) for number, body, _ in rows)
-                values = {"ledger": ledger, **_parameters(side)}
+                values = {"ledger": ledger, **side.to_json()}
                 connection.execute(_INSERT_QUESTIONS, values)
                 connection.execute(f"{_INSERT_ENDINGS} ON CONFLICT DO NOTHING", values)
                 start = rows[-1][0] + 1
@@ -493,11 +492,3 @@ def _key(text: str) -> int:
 
 def _first_line(error: psycopg.Error) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-def _parameters(side: SideRows) -> dict[str, str]:
-    """The rows of the side tables as JSON."""
-    return {
-        name: orjson.dumps(rows, option=orjson.OPT_NON_STR_KEYS).decode()
-        for name, rows in side._asdict().items()
-    }

@@ -171,9 +171,9 @@ class SqliteStore(Store):
 
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
-        bodies = _json([row.body.decode() for row in rows])
+        bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
         hashes = b"".join([row.hash for row in rows])
-        values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *map(_json, side))
+        values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *side.to_json().values())
         with self._translated_errors():
             connection = self._connected()
             before = connection.total_changes
@@ -200,7 +200,7 @@ class SqliteStore(Store):
         """Some questions, on a separate connection: they wait for no commit."""
         statement = _READ_QUESTIONS.format(_FILTERS[by])
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
-        stored = _json(value) if isinstance(value, list) else value
+        stored = orjson.dumps(value).decode() if isinstance(value, list) else value
         with self._reading, self._translated_errors():
             if self._reader is None:
                 self._connected()
@@ -385,9 +385,9 @@ class SqliteStore(Store):
         """Index the questions of a ledger that was written without an index."""
         events = connection.execute("SELECT number, body FROM events ORDER BY number")
         while chunk := events.fetchmany(CHUNK):
-            side = SideRows.of_bodies(chunk)
-            connection.execute(_INSERT_QUESTIONS.format("?"), (_json(side.questions),))
-            connection.execute(_INSERT_ENDINGS.format("?"), (_json(side.endings),))
+            side = SideRows.of_bodies(chunk).to_json()
+            connection.execute(_INSERT_QUESTIONS.format("?"), (side["questions"],))
+            connection.execute(_INSERT_ENDINGS.format("?"), (side["endings"],))
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -408,7 +408,3 @@ class SqliteStore(Store):
 def _as_bytes(value: object) -> bytes:
     """A stored text or blob; empty if a damaged file holds a value of another type."""
     return value if isinstance(value, bytes) else b""
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()

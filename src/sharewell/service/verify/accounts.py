@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
@@ -147,15 +148,8 @@ class AccountsAudit(Audit):
             self._positives[charge] = 0 if plan is None else plan.positives
 
     def _compare(self, number: int, config: Config, opened: Opened) -> None:
-        stated = {
-            "currency": config.budget.currency,
-            "epsilon": config.budget.epsilon,
-            "delta": config.budget.delta,
-            "total": config.budget.total,
-            "neighbours": config.neighbours,
-            "domain": config.domain.fingerprint,
-        }
-        for what, value in stated.items():
+        stated = Opened.of(config.budget, config.neighbours, config.domain)
+        for what, value in asdict(stated).items():
             if getattr(opened, what) != value:
                 self.fault("settings", number, f"The dataset was opened with another {what}.")
 
