@@ -3,7 +3,6 @@
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +14,6 @@ from sharewell.privacy.ledger import Charged, Event, Released
 from sharewell.service.ledger import DurableLedger, open_ledger
 from tests.service.ledger.postgres_server import PostgresServer, postgres_ledger
 
-THREADS = 64
-EACH = 25
 ALONE = 200
 LONG = 100_000
 
@@ -72,35 +69,18 @@ def in_postgres(url: str) -> list[Ratio]:
 
 
 def compared(store: str, ledger: DurableLedger, bare: Callable[[], None]) -> list[Ratio]:
-    """One append at a time, many threads at once, and reading, for one store."""
+    """One append at a time, and reading, for one store."""
 
     def alone() -> None:
         for _ in range(ALONE):
             ledger.append(CHARGED)
 
-    def worker(_: int) -> None:
-        for _ in range(EACH):
-            ledger.append(CHARGED)
-
-    def together() -> None:
-        list(pool.map(worker, range(THREADS)))
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        together()
-        one, many, commits = best_of(3, alone, together, bare)
+    one, commits = best_of(3, alone, bare)
     while ledger.head.count < LONG:
         ledger.append_many(PAIR * 2500)
     read = best_of(2, lambda: sum(1 for _ in ledger.events()))[0]
     per_commit = commits / ALONE
     return [
         Ratio(f"{store}: append, one thread", one / ALONE, "its bare commit", per_commit, target=2),
-        Ratio(
-            f"{store}: append, {THREADS} threads",
-            many / (THREADS * EACH),
-            "its bare commit",
-            per_commit,
-            target=2,
-            at_most=False,
-        ),
         Ratio(f"{store}: read {ledger.head.count:,} events, checked", read, "3 s", 3, target=1),
     ]

@@ -1,7 +1,7 @@
 """A budget starts once: whatever becomes of its ledger, it is never spent again without a word."""
 
+import json
 import shutil
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,30 +12,25 @@ from sharewell.errors import (
     LedgerCorrupt,
     LedgerError,
     LedgerInUse,
-    NotBegun,
     SharewellError,
     WitnessMismatch,
 )
 from sharewell.privacy.ledger import (
     Begun,
-    Charged,
     CuratorAction,
     Exceeded,
     Granted,
-    Recovered,
     Released,
 )
 from sharewell.service import lifecycle
 from sharewell.service.dataset import DatasetService
-from sharewell.service.ledger import open_ledger
-from sharewell.service.ledger.witness import Witness, lock_witness
-from sharewell.service.lifecycle import adopt, begin, plan_recovery, recover
+from sharewell.service.ledger.witness import lock_witness
+from sharewell.service.lifecycle import adopt, begin, recover
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.verify import verify
 from tests.service.datasets import write_dataset
+from tests.service.losing import QUESTIONS, events, is_refused, use, witnessed
 from tests.service.services import count, status
-
-QUESTIONS = [("ann", count(0, 4)), ("ben", count(3, 9)), ("ann", count(5, 6)), ("cleo", count(8, 12))]
 
 
 @pytest.fixture
@@ -51,46 +46,7 @@ def log_file(config: Config) -> Path:
     return Path(f"{config.service.ledger}-wal")
 
 
-def use(config: Config, questions=QUESTIONS) -> dict[str, Fraction]:
-    """Ask questions, and return what each analyst has spent."""
-    with DatasetService.open(config) as service:
-        for analyst, sql in questions:
-            service.ask(analyst, sql, timeout=30)
-        return {name: status(service, name).spent for name in service.analyst_names}
-
-
-def witnessed(config: Config) -> Witness:
-    found = Witness.read(config.witness)
-    assert found is not None
-    return found
-
-
-def events(config: Config) -> list:
-    with open_ledger(config.service.ledger, name=config.name, read_only=True) as ledger:
-        return list(ledger.events())
-
-
-def is_refused(config: Config, error: type[SharewellError], words: str) -> None:
-    """Opening must fail, and must leave the ledger and the witness as they are."""
-    before = config.witness.read_bytes()
-    for _ in range(2):
-        with pytest.raises(error, match=words):
-            DatasetService.open(config)
-    assert config.witness.read_bytes() == before
-
-
 # Beginning
-
-
-def test_a_dataset_that_was_never_begun_is_not_served(tmp_path, config):
-    ledger_file(config).unlink()
-    config.witness.unlink()
-    with pytest.raises(NotBegun, match="never begun") as caught:
-        DatasetService.open(config)
-    assert "sharewell begin" in caught.value.hint
-    assert not ledger_file(config).exists()
-    begin(config)
-    assert use(config)["ann"] > 0
 
 
 def test_a_ledger_begins_with_the_id_of_its_dataset(config):
@@ -156,14 +112,6 @@ def test_another_witness_is_no_second_budget_unless_the_file_says_that_they_add_
     begin(read_config(config.path))
 
 
-def test_a_begin_that_crashed_before_the_witness_is_finished_by_the_next(config):
-    config.witness.unlink()
-    id_ = events(config)[0]
-    begin(config)
-    assert events(config)[0] == id_
-    use(config)
-
-
 def test_a_temporary_ledger_is_for_sources_that_were_never_begun(config, caplog):
     with pytest.raises(LedgerError, match="was begun before"):
         DatasetService.open(config, temporary=True)
@@ -183,61 +131,6 @@ def test_an_empty_file_is_refused(config):
     use(config)
     ledger_file(config).write_bytes(b"")
     is_refused(config, LedgerCorrupt, "is empty")
-
-
-def test_a_deleted_ledger_is_refused(config):
-    use(config)
-    ledger_file(config).unlink()
-    is_refused(config, WitnessMismatch, "is missing; the witness .* saw")
-
-
-def test_another_name_is_refused(config):
-    use(config)
-    config.path.write_text(config.text.replace('name = "people"', 'name = "folk"'))
-    is_refused(read_config(config.path), WitnessMismatch, "folk.ledger.sqlite is missing")
-
-
-def test_an_older_copy_is_refused(tmp_path, config):
-    use(config, QUESTIONS[:2])
-    shutil.copy(ledger_file(config), tmp_path / "backup")
-    use(config, QUESTIONS[2:])
-    shutil.copy(tmp_path / "backup", ledger_file(config))
-    is_refused(config, WitnessMismatch, "has only [0-9]+ events")
-
-
-def test_a_ledger_that_went_another_way_is_refused(tmp_path, config):
-    use(config, QUESTIONS[:2])
-    shutil.copy(ledger_file(config), tmp_path / "backup")
-    shutil.copy(config.witness, tmp_path / "witness")
-    use(config, QUESTIONS[2:3])
-    seen = config.witness.read_bytes()
-    shutil.copy(tmp_path / "backup", ledger_file(config))
-    shutil.copy(tmp_path / "witness", config.witness)
-    use(config, QUESTIONS[2:])
-    config.witness.write_bytes(seen)
-    is_refused(config, WitnessMismatch, "has other events")
-
-
-def test_the_ledger_of_another_dataset_is_refused(tmp_path, config):
-    use(config)
-    other = read_config(write_dataset(tmp_path / "other"))
-    use(other)
-    shutil.copy(ledger_file(other), ledger_file(config))
-    is_refused(config, WitnessMismatch, r"is that of another dataset.* Check service\.ledger")
-    with pytest.raises(WitnessMismatch, match="another dataset"):
-        recover(config)
-
-
-def test_a_lost_witness_is_told_and_the_ledger_can_be_adopted(config):
-    spent = use(config)
-    config.witness.unlink()
-    with pytest.raises(WitnessMismatch, match="has no witness") as caught:
-        DatasetService.open(config)
-    assert "sharewell adopt" in caught.value.hint
-    adopt(config)
-    assert events(config)[-1] == CuratorAction("", "adopt")
-    assert sum(isinstance(event, Begun) for event in events(config)) == 1
-    assert use(config, []) == spent
 
 
 def test_an_old_copy_is_not_adopted_with_another_witness(config):
@@ -345,100 +238,7 @@ def test_a_damaged_log_is_refused_and_what_it_held_is_recovered_as_spent(crashed
     assert verify(config.service.ledger).findings == []
 
 
-def test_a_crash_between_the_commit_and_the_witness_is_no_loss(config):
-    use(config, QUESTIONS[:2])
-    behind = config.witness.read_bytes()
-    spent = use(config, QUESTIONS[2:])
-    config.witness.write_bytes(behind)
-    assert use(config, []) == spent
-    assert witnessed(config).head.count == len(events(config))
-
-
 # Recovering
-
-
-def test_a_lost_ledger_is_recovered_with_everything_spent(config):
-    spent = use(config)
-    dataset = witnessed(config).record.dataset
-    ledger_file(config).unlink()
-    planned = plan_recovery(config)
-    assert not ledger_file(config).exists()
-    assert recover(config) == planned
-    assert planned.bill == spent
-    assert events(config)[0] == Begun(dataset)
-    assert events(config)[-1] == CuratorAction("", "recover")
-    with DatasetService.open(config) as service:
-        for name in spent:
-            now = status(service, name)
-            # The seed is bought again, from what is left.
-            assert spent[name] <= now.spent <= now.share
-        assert service.ask("ann", count(1, 2), pay=False, timeout=30).answers
-        with pytest.raises(SharewellError, match="certificate"):
-            service.certificate()
-    found = verify(config.service.ledger)
-    assert found.ok
-    assert [note.code for note in found.notes if "recovered" in note.code] == ["accounts.recovered"]
-
-
-def test_a_recovery_books_the_difference_and_grants_lost_shares(tmp_path, config):
-    before = use(config, QUESTIONS[:2])
-    shutil.copy(ledger_file(config), tmp_path / "backup")
-    with DatasetService.open(config) as service:
-        service.join(newcomer("dora", "1/8"))
-        service.ask("dora", count(2, 7), timeout=30)
-        service.ask("ann", count(5, 6), timeout=30)
-        after = {name: status(service, name).spent for name in service.analyst_names}
-    shutil.copy(tmp_path / "backup", ledger_file(config))
-    found = recover(config)
-    assert found.bill == {name: after[name] - before.get(name, 0) for name in ("ann", "dora")}
-    assert found.grants == {"dora": Fraction(10, 8)}
-    with DatasetService.open(config) as service:
-        now = {name: status(service, name).spent for name in service.analyst_names}
-    # What dora donated to the seed is lost: she donates again, from what is left.
-    assert now == after | {"dora": Fraction(10, 8)}
-    assert verify(config.service.ledger).findings == []
-
-
-def newcomer(name, share):
-    from sharewell import wire
-
-    return wire.Newcomer(name=name, share=share)
-
-
-def test_after_a_fork_everything_witnessed_is_booked_on_top(tmp_path, config):
-    use(config, QUESTIONS[:2])
-    shutil.copy(ledger_file(config), tmp_path / "backup")
-    shutil.copy(config.witness, tmp_path / "witness")
-    use(config, QUESTIONS[2:3])
-    seen = witnessed(config).record
-    shutil.copy(tmp_path / "backup", ledger_file(config))
-    shutil.copy(tmp_path / "witness", config.witness)
-    present = use(config, QUESTIONS[2:])
-    Witness(config.witness, seen).write(seen)
-    found = recover(config)
-    assert found.diverged
-    for name, share in seen.shares.items():
-        assert found.bill.get(name, 0) == min(seen.spent[name], share - present[name])
-    use(config, [])
-
-
-def test_what_was_charged_before_a_loss_is_never_released_after_it(config, monkeypatch):
-    """The lost events may have released it already: a second release would not be paid for."""
-    use(config, QUESTIONS[:1])
-    use(config, QUESTIONS[1:2])
-    stored = events(config)
-    last = max(at for at, event in enumerate(stored) if isinstance(event, Charged))
-    seen = witnessed(config).record
-    cut = stored[: last + 1]
-    ledger_file(config).unlink()
-    with open_ledger(config.service.ledger, create=True) as ledger:
-        ledger.append_many(cut)
-    assert recover(config).bill == {}
-    assert seen.spent == witnessed(config).record.spent
-    use(config, [])
-    released = [event.charge for event in events(config) if isinstance(event, Released)]
-    assert last not in released
-    assert verify(config.service.ledger).findings == []
 
 
 def test_a_sparse_vector_from_before_a_loss_gives_no_more_positive_answers(tmp_path):
@@ -452,44 +252,6 @@ def test_a_sparse_vector_from_before_a_loss_gives_no_more_positive_answers(tmp_p
     use(config, [("ann", count(0, at)) for at in range(12)])
     assert not any(isinstance(event, Exceeded) for event in events(config)[start:])
     assert verify(config.service.ledger).findings == []
-
-
-def test_an_interrupted_recovery_books_nothing_twice(config):
-    spent = use(config)
-    seen = config.witness.read_bytes()
-    ledger_file(config).unlink()
-    recover(config)
-    config.witness.write_bytes(seen)
-    assert recover(config).bill == {}
-    booked = [event.bill for event in events(config) if isinstance(event, Recovered)]
-    assert booked == [spent, {}]
-
-
-def test_a_whole_ledger_is_not_recovered(config):
-    use(config)
-    with pytest.raises(LedgerError, match="nothing to recover"):
-        recover(config)
-    config.witness.unlink()
-    with pytest.raises(LedgerError, match="no witness"):
-        recover(config)
-
-
-def test_a_ledger_of_before_is_adopted(config):
-    """It has no id, so that it gets one."""
-    use(config)
-    stored = [e for e in events(config) if not isinstance(e, Begun | CuratorAction)]
-    ledger_file(config).unlink()
-    config.witness.unlink()
-    with open_ledger(config.service.ledger, create=True) as ledger:
-        ledger.append_many(stored[: [type(e) for e in stored].index(Charged)])
-    with pytest.raises(LedgerError, match="exists, and has no witness"):
-        begin(config)
-    adopt(config)
-    assert isinstance(events(config)[-2], Begun)
-    use(config)
-    assert verify(config.service.ledger).findings == []
-    with pytest.raises(LedgerError, match="already"):
-        adopt(config)
 
 
 # Sources
@@ -506,7 +268,7 @@ def test_a_changed_source_is_told_once_and_served(config, caplog):
     use(config, [])
     assert "changed" not in caplog.text
     # What the source says of itself is private: it is in no ledger.
-    assert str(config.source.stat().st_size) not in str([e for e in events(config) if e])
+    assert str(config.source.stat().st_size) not in str(events(config))
 
 
 def two_datasets(folder: Path, add_up: str) -> list[Path]:
@@ -550,3 +312,13 @@ def test_shares_are_witnessed_too(config):
     use(config)
     granted = {e.payer: e.share for e in events(config) if isinstance(e, Granted)}
     assert witnessed(config).record.shares == granted
+
+
+def test_a_witness_that_was_written_before_departures_were_kept_learns_them(config):
+    with DatasetService.open(config) as service:
+        service.leave("ben")
+    plain = json.loads(config.witness.read_text())
+    assert plain.pop("gone") == ["ben"]
+    config.witness.write_text(json.dumps(plain))
+    use(config, [])
+    assert witnessed(config).record.gone == ("ben",)

@@ -11,8 +11,8 @@ import logging
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -29,13 +29,7 @@ from sharewell.errors import (
     SharewellError,
     WitnessMismatch,
 )
-from sharewell.privacy.ledger import (
-    Begun,
-    CuratorAction,
-    Event,
-    Granted,
-    Recovered,
-)
+from sharewell.privacy.ledger import Begun, CuratorAction, Event, Granted, Left, Recovered
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.ledger.file_lock import FileLock
 from sharewell.service.ledger.private_files import is_open_to_others
@@ -44,15 +38,15 @@ from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witnes
 
 _log = logging.getLogger(__name__)
 
-#: A ledger that cannot be the lost one, so that there is nothing to recover.
-OTHER_DATASET = "is that of another dataset"
+#: The difference of a ledger that is not the lost one: nothing can be recovered with it.
+OTHER_DATASET = "belongs to another dataset"
 CHECK_PATHS = "Check service.ledger and service.witness."
 
 
 def begin(config: Config) -> Path:
     """Begin a dataset: create its ledger and its witness, and return the path of the witness.
 
-    Reads no rows. Refuses a source that was begun before, under whatever name.
+    Reads no rows. Refuses a source that was begun before, under any name.
     """
     path, key = config.witness, _key(config)
     require_new_source(config)
@@ -84,7 +78,7 @@ def require_new_source(config: Config) -> None:
 
 
 def _witness_places(config: Config) -> Iterator[Path]:
-    """Where a witness of the source may be: setting another place does not make a second budget."""
+    """Where a witness of the source may be: another setting does not allow a second budget."""
     yield config.witness
     if not config.budgets_add_up:
         with suppress(ConfigError):  # Without a home directory there is no default place.
@@ -94,38 +88,26 @@ def _witness_places(config: Config) -> Iterator[Path]:
 def open_dataset(config: Config, *, wait: float = 0.0) -> DurableLedger:
     """Open the ledger of a dataset that was begun, with its witness attached.
 
-    Refuses a ledger that is not the one that the witness saw, and a witness that another process holds,
-    for whatever ledger. Logs a source that has changed since.
+    Refuses a ledger that is not the one that the witness saw, and a witness that another process holds
+    for any ledger. Logs a warning if the source has changed since.
     """
-    try:
-        ledger = _open(config, wait=wait)
-    except LedgerMissing:
-        if (witness := _read_witness(config)) is None:
-            raise not_begun(config) from None
-        raise _mismatch(config, witness, "is missing") from None
-    except LedgerInUse as error:
-        raise _in_use(error, "a ledger has one writer") from None
-    try:
-        _attach(config, ledger, wait)
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
-
-
-def _attach(config: Config, ledger: DurableLedger, wait: float) -> None:
-    lock = _lock_witness(config, wait)
-    try:
+    with ExitStack() as undo:
+        try:
+            ledger = undo.enter_context(_open(config, wait=wait))
+        except LedgerMissing:
+            raise _missing(config) from None
+        except LedgerInUse as error:
+            raise _in_use(error, "a ledger has one writer") from None
+        lock = undo.enter_context(_lock_witness(config, wait))
         witness = _matching_witness(config, ledger)
         ledger.attach(witness, lock)
-    except BaseException:
-        lock.release()
-        raise
-    before, now = witness.record.source, describe_source(config)
-    if before != now:
-        if before:
-            _log.warning("The source of %s has changed: %s.", config.name, _changes(before, now))
-        witness.note_source(now)
+        before, now = witness.record.source, describe_source(config)
+        if before != now:
+            if before:
+                _log.warning("The source of %s has changed: %s.", config.name, _changes(before, now))
+            witness.write(replace(witness.record, source=now))
+        undo.pop_all()
+    return ledger
 
 
 def _lock_witness(config: Config, wait: float = 0.0) -> FileLock:
@@ -142,6 +124,12 @@ def _in_use(error: LedgerInUse, reason: str) -> LedgerInUse:
     return LedgerInUse(error.message, hint=f"{hint}: {reason}.")
 
 
+def _missing(config: Config) -> NotBegun | WitnessMismatch:
+    """The refusal to open a dataset without its ledger."""
+    witness = _read_witness(config)
+    return not_begun(config) if witness is None else _mismatch(config, witness, "is missing")
+
+
 def _matching_witness(config: Config, ledger: DurableLedger) -> Witness:
     """Read the witness; refuses a ledger that is not the one that it saw."""
     witness = _read_witness(config)
@@ -151,6 +139,8 @@ def _matching_witness(config: Config, ledger: DurableLedger) -> Witness:
         raise _unwitnessed(config)
     if (difference := _difference(ledger, witness)) is not None:
         raise _mismatch(config, witness, difference)
+    if witness.record.gone is None:
+        witness.forget_chain()
     return witness
 
 
@@ -250,8 +240,7 @@ def recover(config: Config) -> Recovery:
         witness = _witness_to_recover(config)
         found = _plan(witness, ledger)
         ledger.append_many(found.events)
-        # The chain is another one: the record is made anew, from its first event on.
-        witness.record = WitnessRecord(source=witness.record.source)
+        witness.forget_chain()  # It is another one.
         ledger.attach(witness)
     return found
 
@@ -277,7 +266,7 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
         )
     if (dataset := _dataset_of(events)) and dataset != seen.dataset:
         raise WitnessMismatch(
-            "The ledger is that of another dataset than the witness.",
+            "The ledger and the witness belong to different datasets.",
             hint=CHECK_PATHS,
         )
     has = WitnessRecord().after(events, Head(len(events)))
@@ -302,25 +291,22 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
             "The ledger and the witness together grant more than the budget.",
             hint="The data was released under two ledgers at once: do not continue with either.",
         )
-    new += [Recovered(bill, str(seen.head)), CuratorAction("", "recover")]
+    new.append(Recovered(bill, str(seen.head)))
+    new += [Left(payer) for payer in seen.gone or () if payer not in (has.gone or ())]
+    new.append(CuratorAction("", "recover"))
     return Recovery(len(events), seen.head.count, grants, bill, diverged, tuple(new))
 
 
 def check_files(config: Config) -> Iterator[Diagnostic]:
     """Report whether ledger and witness agree, and files that other users may read; changes nothing."""
     try:
-        witness = _read_witness(config)
         try:
             with _open(config, read_only=True) as ledger:
-                if witness is None:
-                    yield Diagnostic.from_error(_unwitnessed(config))
-                elif (difference := _difference(ledger, witness)) is not None:
-                    yield Diagnostic.from_error(_mismatch(config, witness, difference))
+                _matching_witness(config, ledger)
         except LedgerMissing:
-            if witness is None:
-                yield Diagnostic("note", "Not begun yet.", f"Run `sharewell begin {config.path}`.")
-            else:
-                yield Diagnostic.from_error(_mismatch(config, witness, "is missing"))
+            raise _missing(config) from None
+    except NotBegun:
+        yield Diagnostic("note", "Not begun yet.", f"Run `sharewell begin {config.path}`.")
     except SharewellError as error:
         yield Diagnostic.from_error(error)
     service = config.service
@@ -332,7 +318,7 @@ def check_files(config: Config) -> Iterator[Diagnostic]:
 
 
 def describe_source(config: Config) -> dict[str, Any]:
-    """What the source says of itself without being read: path, size and time of the last change."""
+    """Path, size and time of the last change of the source, without reading it."""
     try:
         found = config.source.stat()
     except OSError:
@@ -350,7 +336,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _dataset_of(events: Iterable[Event]) -> str:
-    """The id of the dataset that a ledger was begun for; empty for one of before."""
+    """The id of the dataset that a ledger was begun for; empty for one that is older than ids."""
     return next((event.dataset for event in events if isinstance(event, Begun)), "")
 
 

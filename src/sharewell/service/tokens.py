@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from sharewell.config.section import validate_person
 from sharewell.errors import ConfigError, LedgerInUse, RequestError
 from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import sync_folder
+from sharewell.service.ledger.private_files import replace_private
 
 Role = Literal["analyst", "curator"]
 
@@ -33,7 +33,7 @@ _ID_LENGTH, _SECRET_LENGTH = 12, 43
 _SECRET_AT = len("sw_") + _ID_LENGTH + len("_")
 _ID = re.compile(rf"[A-Za-z0-9_-]{{{_ID_LENGTH}}}", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
-#: Compared with if a token's id is unknown, so that it takes as long as if it is known.
+#: Compared against if a token's id is unknown, so that both cases take equally long.
 _NO_DIGEST = bytes(32)
 #: Resolutions of file systems' clocks, in nanoseconds; the finest that works is used.
 _CLOCK_STEPS = (1_000_000, 1_000_000_000, 2_000_000_000)
@@ -95,7 +95,7 @@ class TokenStore:
             self._contents, self._seen = self._read()
 
     def authenticate(self, token: str) -> Principal | None:
-        """The owner of a token, or None if it is unknown or has ended."""
+        """The owner of a token, or None if it is unknown or was revoked."""
         if not isinstance(token, str) or len(token) != _SECRET_AT + _SECRET_LENGTH:
             return None
         if not token.startswith("sw_") or token[_SECRET_AT - 1] != "_":
@@ -127,7 +127,7 @@ class TokenStore:
         return self._failure
 
     def issue(self, name: str, role: Role) -> str:
-        """Make a new token; the former one of the same owner ends."""
+        """Make a new token, which replaces the owner's previous one."""
         owner = _check_principal(name, role)
         # 72 random bits for the id, so that no two tokens share one.
         token_id, secret = secrets.token_urlsafe(9), secrets.token_urlsafe(32)
@@ -140,7 +140,7 @@ class TokenStore:
         return f"sw_{token_id}_{secret}"
 
     def revoke(self, name: str, role: Role) -> bool:
-        """End a token; False if the owner has none."""
+        """Revoke a token; False if the owner has none."""
         owner = _check_principal(name, role)
         if owner not in self.holders and self._failure is None:
             return False
@@ -148,11 +148,11 @@ class TokenStore:
         return True
 
     def pause(self) -> None:
-        """Take no questions until `resume`, also after a restart."""
+        """Accept no questions until `resume`, even after a restart."""
         self._change(lambda contents: replace(contents, paused=True))
 
     def resume(self) -> None:
-        """Take questions again."""
+        """Accept questions again."""
         self._change(lambda contents: replace(contents, paused=False))
 
     def __repr__(self) -> str:
@@ -213,46 +213,27 @@ class TokenStore:
                 # Writing a new file with a single token would end all others.
                 raise self._missing()
             changed = change(before)
-            version = self._write(changed)
-            self._contents, self._seen, self._failure = changed, version, None
+            try:
+                replace_private(self.path, _serialize(changed), self._inherit)
+            except OSError as error:
+                raise self._not_writable(error) from None
+            self._contents, self._seen, self._failure = changed, _version(self._path), None
 
-    def _write(self, contents: _AccessFile) -> _FileVersion:
-        """Replace the file durably; a crash leaves the old one or the new one."""
-        new = self.path.with_name(f"{self.path.name}.new")
-        try:
-            # A file left by a crash may be readable by others, or a link.
-            new.unlink(missing_ok=True)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                # A token made by root must not take the file from the service's user.
-                with suppress(FileNotFoundError, PermissionError, AttributeError):
-                    old = os.stat(self.path)
-                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                file.write(_serialize(contents))
-                file.flush()
-                self._date_later(new)
-                os.fsync(file.fileno())
-                version = _version(file.fileno())
-            new.replace(self.path)
-            sync_folder(self.path.parent)
-            return version
-        except OSError as error:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
-            raise self._not_writable(error) from None
+    def _inherit(self, new: Path) -> None:
+        """Give a new file the owner of the old one, and a later date.
 
-    def _date_later(self, new: Path) -> None:
-        """Date a new file later than the old one.
-
-        File systems' clocks tick every few milliseconds and inodes are reused: otherwise two versions
-        written in quick succession could look the same.
+        A token made by root must not take the file from the service's user. File systems' clocks tick
+        every few milliseconds and inodes are reused: without a later date, two versions written in quick
+        succession could look the same.
         """
         with suppress(FileNotFoundError):
-            old = os.stat(self.path).st_mtime_ns
+            old = os.stat(self.path)
+            with suppress(PermissionError, AttributeError):
+                os.chown(new, old.st_uid, old.st_gid)
             for step in _CLOCK_STEPS:
-                later = max(time.time_ns(), old + step)
+                later = max(time.time_ns(), old.st_mtime_ns + step)
                 os.utime(new, ns=(later, later))
-                if os.stat(new).st_mtime_ns > old:
+                if os.stat(new).st_mtime_ns > old.st_mtime_ns:
                     return
 
     @contextmanager

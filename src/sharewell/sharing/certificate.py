@@ -206,7 +206,7 @@ class Report:
 
 #: An error counts as larger from this many times another on: the solvers round.
 SLACK = 1 + AGREEMENT
-#: How long every entry is checked before they are sampled, in nanoseconds of counted work.
+#: The work after which entries are sampled instead of all checked, in counted nanoseconds.
 LIVE_CHECKS, THOROUGH_CHECKS = 3e8, 4e9
 
 

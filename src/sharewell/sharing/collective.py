@@ -100,7 +100,7 @@ def _read(entry: Any, at: int) -> Entry:
 
 # Collectives
 
-#: Of how many questions a dry run remembers the errors.
+#: The number of questions whose errors a dry run caches.
 MOST_REMEMBERED = 4096
 #: The standard error of each answer to an entry that asks; None for all other entries.
 Errors = tuple[float, ...] | None
@@ -190,7 +190,7 @@ class DryRun:
 
     @property
     def changes(self) -> int:
-        """A number that grows with everything bought, and everyone who joins or leaves."""
+        """A number that grows with every purchase, join and departure."""
         return len(self._ledger)
 
     def recompute(self, ask: Ask, places: Sequence[int]) -> list[float] | None:
@@ -309,8 +309,8 @@ def expected_errors(
 ) -> list[float | tuple[float, ...] | None]:
     """The exact standard error of every answer that Seeded Cache and Reconstruct gives to a stream.
 
-    One item an entry: a number for a query, one number a query for a block, and None for those who
-    come or leave and for analysts who are not `present`. Shares and prices are in the currency of
+    One item per entry: a number for a query, a tuple for a block, and None for a join, a departure and
+    analysts who are not `present`. Shares and prices are in the currency of
     `privacy`: epsilon, or rho for "zcdp".
 
     Privacy: costs nothing; no row is read.

@@ -69,7 +69,7 @@ def plan(
 ) -> list[Candidate]:
     """Every combination of settings, best first: by answers within the threshold, then by error.
 
-    The threshold is in rows; a sum may be off by as much as that many of its largest weight come to.
+    The threshold is in rows; for a sum, in multiples of its largest weight.
     The workloads are asked in turns. A query budget is the least share's paid part divided by each
     number of `queries_per_share`. `watch` is called with the number of combinations done, and of all.
 
@@ -111,7 +111,7 @@ def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> It
 
 
 def how_many(domain: Domain) -> int:
-    """How many settings are compared unless others are named; building some seeds takes minutes."""
+    """The number of settings compared by default; building some seeds takes minutes."""
     return (len(_by_name(domain)) + 1) * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
 
 

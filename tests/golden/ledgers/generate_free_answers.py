@@ -7,25 +7,16 @@ It was written once, by the version that introduced tables of version 2, and is 
 
 from __future__ import annotations
 
-import json
-import shutil
-import sqlite3
-import tempfile
-from contextlib import closing
 from pathlib import Path
 
 from sharewell.config import read_config
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
-from sharewell.service.verify import verify
+from tests.golden.ledgers.recording import BY_CITY, COUNT, record
 from tests.service.verify.test_golden_ledgers import as_stored, budgets
 
-HERE = Path(__file__).parent
-BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
-COUNT = "SELECT COUNT(*) FROM people WHERE age BETWEEN {} AND {}"
 
-
-def story(folder: Path, path: Path) -> dict[str, list]:
+def story(folder: Path, path: Path) -> dict[str, object]:
     """Paid and free questions, and a restart: the tickets of each analyst."""
     tickets: dict[str, list] = {}
     for start in range(2):
@@ -49,32 +40,5 @@ def story(folder: Path, path: Path) -> dict[str, list]:
     return {"questions": tickets, "budgets": held}
 
 
-def main() -> None:
-    target = HERE / "free-answers"
-    target.mkdir()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for name in ("sharewell.toml", "people.csv"):
-            shutil.copy(HERE / "estimate" / name, folder)
-            shutil.copy(HERE / "estimate" / name, target)
-        path = folder / "ledger.sqlite"
-        told = story(folder, path)
-        found = verify(path)
-        assert found.ok, found.findings
-        with closing(sqlite3.connect(path)) as connection:
-            events = connection.execute("SELECT hash, body FROM events ORDER BY number").fetchall()
-            answers = connection.execute("SELECT number, text FROM answers ORDER BY number").fetchall()
-    (target / "events.txt").write_text("".join(f"{h.hex()} {body}\n" for h, body in events))
-    (target / "answers.txt").write_text("".join(f"{number} {text}\n" for number, text in answers))
-    expected = {
-        "head": str(found.head),
-        **told,
-        "counts": {check.name: check.counts for check in found.checks},
-        "notes": sorted(note.code for note in found.notes),
-        "certificate": found.to_json()["certificate"],
-    }
-    (target / "expected.json").write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    record("free-answers", story)

@@ -85,6 +85,13 @@ class PostgresServer:
             output.seek(0)
             assert done.returncode == 0, output.read()
 
+    def run(self, program: str, *options: str, content: bytes | None = None) -> bytes:
+        """Run one of the server's client programs: its output."""
+        command = [str(self._programs / program), *options]
+        done = subprocess.run(command, user=USER, input=content, capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
     @property
     def url(self) -> str:
         return self.url_of("postgres")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
-from sharewell.privacy.ledger import Begun, Charged, Done, Event, Granted, Opened, Recovered
+from sharewell.privacy.ledger import Begun, Charged, Done, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger import Head, open_ledger, private_files
 from sharewell.service.ledger import witness as module
 from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witness, read_key
@@ -114,7 +114,7 @@ def test_whichever_step_of_writing_fails_the_witness_is_whole_and_the_next_commi
 def other_writer(path) -> None:
     other = Witness.read(path)
     assert other is not None
-    other.follow([Done("ben")], Head(3, b"o" * 32))
+    other.write(other.record.after([Done("ben")], Head(3, b"o" * 32)))
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["after a commit", "after a failed one"])
@@ -208,6 +208,34 @@ def test_a_file_that_is_no_witness_is_refused(path, content):
     path.write_bytes(content)
     with pytest.raises(LedgerCorrupt, match="not a witness"):
         Witness.read(path)
+
+
+EARLIER = """{
+  "format": "sharewell witness 1",
+  "dataset": "id",
+  "head": "4:0000000000000000000000000000000000000000000000000000000000000000",
+  "opened": null,
+  "shares": {"ann": "1/2"},
+  "spent": {"ann": "1/8"},
+  "source": {"bytes": 7}
+}
+"""
+
+
+def test_a_witness_that_was_written_before_departures_were_kept_is_read(path):
+    path.parent.mkdir()
+    path.write_text(EARLIER)
+    shares, spent = {"ann": Fraction(1, 2)}, {"ann": Fraction(1, 8)}
+    expected = WitnessRecord("id", Head(4, bytes(32)), None, shares, spent, {"bytes": 7}, None)
+    assert on_disk(path) == expected
+    # What was not known stays so until the whole chain is read.
+    assert expected.after([Left("ann")], Head(5, bytes(32))).gone is None
+
+
+def test_departures_are_witnessed(ledger, path):
+    ledger.attach(Witness(path, WitnessRecord()))
+    ledger.append_many([*STORY, Left("ann")])
+    assert on_disk(path).gone == ("ann",)
 
 
 def test_a_missing_witness_is_none(path):

@@ -426,22 +426,29 @@ def outcome(events) -> object:
 def is_harmless(before, after) -> bool:
     """Whether a change is harmless by definition.
 
-    It comes to the same, whoever asked what was free and whatever they called it; or the end was cut
-    off, which only a noted head can tell; or no answer was made after it.
+    It comes to the same, whoever asked what was free and whatever they called it, or a free answer is
+    missing, which the next start gives again; or the end was cut off, which only a noted head can tell;
+    or no answer was made after it.
     """
     spoken = [[e for e in events if not isinstance(e, Done)] for events in (before, after)]
     if spoken[0][: len(spoken[1])] == spoken[1]:
         return True
-    if outcome(anonymous(before)) == outcome(anonymous(after)):
+    ended = {event.asked for event in after if isinstance(event, Answered)}
+    given = [e for e in before if not is_free(e) or e.asked in ended]
+    if outcome(anonymous(after)) in (outcome(anonymous(before)), outcome(anonymous(given))):
         return True
     last = at(before, Answered, -1)
     return list(before[: last + 1]) == list(after[: last + 1])
 
 
+def is_free(event: Event) -> bool:
+    return isinstance(event, Answered) and all(answer["charge"] is None for answer in event.answers)
+
+
 def anonymous(events) -> list[Any]:
     """The events without the keys, and without the names of those who asked what was free."""
     ended = [event for event in events if isinstance(event, Answered)]
-    free = {e.asked for e in ended if all(answer["charge"] is None for answer in e.answers)}
+    free = {event.asked for event in ended if is_free(event)}
     return [
         replace(event, key=str(number), analyst="anybody" if number in free else event.analyst)
         if isinstance(event, Asked)

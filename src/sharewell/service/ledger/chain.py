@@ -15,7 +15,7 @@ from sharewell.service.ledger.store import BEGINNING, Head, Row, SideRows, Store
 #: answers beside the chain are missing, changed or not its own; the index of questions is wrong.
 DamageKind = Literal["changed", "missing", "moved", "unknown", "head", "damaged", "answers", "index"]
 
-#: At most this many mismatching events are examined. Where there are more, the ledger was rewritten.
+#: The most mismatching events that are examined. If there are more, the ledger was rewritten.
 MAX_EXAMINED = 20
 
 

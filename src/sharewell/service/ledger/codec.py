@@ -107,7 +107,7 @@ def text_damage(event: AnsweredFree, text: str | None) -> str:
     if sha256(body).hexdigest() != event.digest:
         return "were changed"
     stated = (event.length, event.size)
-    return "" if (len(body), len(orjson.loads(body))) == stated else "are not as many as it says"
+    return "" if (len(body), len(orjson.loads(body))) == stated else "do not have the stated size"
 
 
 def _read_fields(name: str, data: dict[str, Any]) -> list[Any]:

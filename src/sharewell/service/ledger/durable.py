@@ -1,39 +1,27 @@
-"""The durable ledger: hash-chained events in a store, with group commit."""
+"""The durable ledger: hash-chained events in a store."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
-from threading import Condition, Lock
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from threading import Lock
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.privacy.ledger import AnsweredFree, Asked, Ending, Event, QuestionLedger, StoredQuestion
 from sharewell.service.ledger.codec import decode, encode
-from sharewell.service.ledger.store import (
-    BEGINNING,
-    Head,
-    QuestionRow,
-    Row,
-    SideRows,
-    Store,
-    digest,
-    link,
-)
-
-if TYPE_CHECKING:
-    from sharewell.service.ledger.file_lock import FileLock
-    from sharewell.service.ledger.witness import Witness
+from sharewell.service.ledger.file_lock import FileLock
+from sharewell.service.ledger.store import BEGINNING, Head, QuestionRow, SideRows, Store, digest, link
+from sharewell.service.ledger.witness import Witness
 
 
 class DurableLedger(QuestionLedger):
     """A ledger whose `append` returns when the event is committed to durable storage.
 
-    Group commit: a thread that finds no commit in progress commits all pending writes in one
-    transaction. Threads that arrive meanwhile wait, and one of them commits next for all of them.
+    Each call is one transaction: `Batch` and the worker collect what belongs into one.
 
     After a commit of unknown outcome the ledger reads the store's head before it does anything else,
     retrying for up to `patience` seconds. The clock's time is stored with each event for information
@@ -50,20 +38,14 @@ class DurableLedger(QuestionLedger):
         self._patience = patience
         self._clock = clock
         self._process = os.getpid()
-        #: Held during a commit.
+        #: Held during a commit, which began at this time of the monotonic clock.
         self._committing = Lock()
-        #: Guards what is pending and `_is_busy`; notified at the end of every commit.
-        self._turn = Condition()
-        self._pending: list[_PendingWrite] = []
-        self._is_busy = False
+        self._committing_since: float | None = None
         self._closed = False
         #: The head after a commit of unknown outcome, if that commit succeeded.
         self._uncertain_head: Head | None = None
         #: Why this process may not write any more, once another one has.
         self._usurped: LedgerInUse | None = None
-        #: When the commit in progress began, on the monotonic clock, and how the last one failed.
-        self._committing_since: float | None = None
-        self._last_error: LedgerError | None = None
         self._witness: Witness | None = None
         self._witness_lock: FileLock | None = None
         try:
@@ -83,17 +65,44 @@ class DurableLedger(QuestionLedger):
         return self.append_many((event,))
 
     def append_many(self, events: Sequence[Event]) -> int:
-        """Commit several events in a row, all or none, and return the number of the first."""
-        self._require_writer()
-        if not events:
-            return self._head.count
-        write = _PendingWrite(events, [encode(event) for event in events])
-        if self._take_turn(write):
-            self._commit_pending()
-        if write.error is not None:
-            # A copy for each thread: a traceback belongs to one of them.
-            raise copy(write.error)
-        return write.first
+        """Commit several events in a row, all or none, and return the number of the first.
+
+        Retries once if the first attempt is known to have stored nothing.
+        """
+        if self._store.read_only:
+            raise LedgerError(
+                "The ledger is open read-only.", hint="Open it without read_only to write."
+            )
+        if os.getpid() != self._process:
+            raise LedgerInUse(
+                f"Process {self._process} opened this ledger; this process is a fork of it.",
+                hint="Open the ledger after forking.",
+            )
+        bodies = [encode(event) for event in events]
+        with self._exclusive():
+            if self._closed:
+                raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
+            old = self._head
+            if not events:
+                return old.count
+            rows = old.after(bodies)
+            new = Head(old.count + len(rows), rows[-1].hash)
+            side = SideRows.of(enumerate(events, old.count))
+            for last_try in (False, True):
+                try:
+                    self._uncertain_head = new
+                    if not self._store.write(rows, side, old, new, self._clock()):
+                        raise _taken_over()
+                    self._head, self._uncertain_head = new, None
+                    break
+                except LedgerUnavailable:
+                    self._resolve_uncertainty()
+                    if self._head == new:
+                        break
+                    if last_try:
+                        raise
+            self._sync_witness(events)
+            return old.count
 
     def contains(self, head: Head) -> bool:
         """Whether the chain had this head at some time."""
@@ -105,9 +114,9 @@ class DurableLedger(QuestionLedger):
 
         `close` frees the lock.
         """
-        with self._committing:
+        with self._exclusive():
             self._witness, self._witness_lock = witness, lock
-            self._resolve_uncertainty()
+            self._sync_witness()
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Every event so far from a number on, in order, each checked against the chain.
@@ -147,10 +156,8 @@ class DurableLedger(QuestionLedger):
             after = found[-1].number
 
     def __len__(self) -> int:
-        if self._uncertain_head is not None or self._is_unwitnessed:
-            with self._committing:
-                self._resolve_uncertainty()
-        return self.head.count
+        with self._exclusive():
+            return self.head.count
 
     def probe(self, timeout: float) -> None:
         """Check that the store responds, and that this process is still its only writer.
@@ -159,8 +166,8 @@ class DurableLedger(QuestionLedger):
         commit has been in progress for more than `timeout` seconds or the store cannot be read. Takes as
         long as the store takes to respond.
         """
-        if isinstance(self._last_error, LedgerInUse):
-            raise copy(self._last_error)
+        if self._usurped is not None:
+            raise copy(self._usurped)
         head, since = self._head, self._committing_since
         if since is not None and time.monotonic() - since > timeout:
             raise LedgerUnavailable(f"A commit has taken more than {timeout:g} seconds.")
@@ -188,111 +195,39 @@ class DurableLedger(QuestionLedger):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store}, {self._head.count:,} events)"
 
-    def _require_writer(self) -> None:
-        if self._store.read_only:
-            raise LedgerError(
-                "The ledger is open read-only.", hint="Open it without read_only to write."
-            )
-        if os.getpid() != self._process:
-            raise LedgerInUse(
-                f"Process {self._process} opened this ledger; this process is a fork of it.",
-                hint="Open the ledger after forking.",
-            )
-
-    def _take_turn(self, write: _PendingWrite) -> bool:
-        """Wait until another thread has committed the write, or it is this thread's turn to commit."""
-        with self._turn:
-            self._pending.append(write)
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Hold the ledger with a certain head; once another process has written, refuse for good."""
+        with self._committing:
+            self._committing_since = time.monotonic()
             try:
-                self._turn.wait_for(lambda: write.is_done or not self._is_busy)
-            except BaseException:
-                if write in self._pending:
-                    self._pending.remove(write)
-                raise
-            self._is_busy |= not write.is_done
-            return not write.is_done
-
-    def _commit_pending(self) -> None:
-        """Commit all pending writes, and wake their callers."""
-        batch: list[_PendingWrite] = []
-        error: LedgerError | None = None
-        try:
-            with self._turn:
-                batch, self._pending = self._pending, []
-                self._committing_since = time.monotonic()
-            with self._committing:
-                self._commit(batch)
-        except LedgerError as failure:
-            error = failure
-        except BaseException:
-            # The interrupt is this thread's; to the others the outcome is unknown.
-            error = _uncertain("The commit was interrupted.")
-            raise
-        finally:
-            with self._turn:
-                for write in batch:
-                    write.error, write.is_done = error, True
-                self._committing_since, self._last_error = None, error
-                self._is_busy = False
-                self._turn.notify_all()
-
-    def _commit(self, batch: Sequence[_PendingWrite]) -> None:
-        """Commit a batch; retry once if the first attempt is known to have stored nothing."""
-        if self._closed:
-            raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
-        self._resolve_uncertainty()
-        first = self._head.count
-        rows = self._head.after([body for write in batch for body in write.bodies])
-        new = Head(first + len(rows), rows[-1].hash)
-        side = SideRows.of(enumerate((event for write in batch for event in write.events), first))
-        for last_try in (False, True):
-            try:
-                self._write(rows, side, new)
-                break
-            except LedgerUnavailable:
+                if self._usurped is not None:
+                    raise copy(self._usurped)  # A traceback belongs to one thread.
                 self._resolve_uncertainty()
-                if self._head == new:
-                    break
-                if last_try:
-                    raise
-        if self._is_unwitnessed:
-            self._sync_witness([event for write in batch for event in write.events])
-        for write in batch:
-            write.first = first
-            first += len(write.bodies)
-
-    def _write(self, rows: Sequence[Row], side: SideRows, new: Head) -> None:
-        self._uncertain_head = new
-        if not self._store.write(rows, side, self._head, new, self._clock()):
-            self._usurped = _taken_over()
-            self._resolve_uncertainty()
-        self._head, self._uncertain_head = new, None
+                yield
+            except LedgerInUse as failure:
+                self._usurped = failure
+                raise copy(failure) from None
+            finally:
+                self._committing_since = None
 
     def _resolve_uncertainty(self) -> None:
-        """Find out whether a batch of unknown outcome is stored; no other process may have written."""
-        if self._uncertain_head is not None and self._usurped is None:
+        """Find out whether events of unknown outcome are stored; no other process may have written."""
+        if self._uncertain_head is not None:
             found = self._find_head()
-            if found in (self._head, self._uncertain_head):
-                self._head, self._uncertain_head = found, None
-            else:
-                self._usurped = _taken_over()
-        if self._usurped is not None:
-            raise copy(self._usurped)
-        if self._witness is not None and self._is_unwitnessed:
-            self._sync_witness(self._replay(self._witness.head.count, self._head.count))
+            if found not in (self._head, self._uncertain_head):
+                raise _taken_over()
+            self._head, self._uncertain_head = found, None
+        self._sync_witness()
 
-    @property
-    def _is_unwitnessed(self) -> bool:
-        return self._witness is not None and self._witness.head != self._head
-
-    def _sync_witness(self, events: Iterable[Event]) -> None:
-        """Sync the witness with the head; until that succeeds, what is stored counts as uncertain."""
+    def _sync_witness(self, events: Iterable[Event] | None = None) -> None:
+        """Sync the witness with the head, given the events since; what it has not seen is uncertain."""
+        witness = self._witness
+        if witness is None or witness.head == self._head:
+            return
+        since = self._replay(witness.head.count, self._head.count) if events is None else events
         try:
-            if self._witness is not None:
-                self._witness.follow(events, self._head)
-        except LedgerInUse as failure:
-            self._usurped = failure
-            raise copy(failure) from None
+            witness.write(witness.record.after(since, self._head))
         except LedgerUnavailable as failure:
             raise _uncertain(failure.message, failure.hint) from None
 
@@ -350,17 +285,6 @@ class DurableLedger(QuestionLedger):
             not count and self._head.hash != BEGINNING
         ):
             raise _corrupt("The last event does not match the head of the ledger.")
-
-
-@dataclass(eq=False)
-class _PendingWrite:
-    """The events of one caller waiting to be committed, and the outcome."""
-
-    events: Sequence[Event]
-    bodies: list[bytes]
-    first: int = -1
-    error: LedgerError | None = None
-    is_done: bool = False
 
 
 def _question(row: QuestionRow) -> StoredQuestion:

@@ -11,7 +11,6 @@ from hashlib import sha256
 from threading import Lock
 from typing import Any, ClassVar
 
-import orjson
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -54,7 +53,7 @@ _VERSION_2 = (
         ledger text, number bigint, analyst text NOT NULL, key text NOT NULL,
         PRIMARY KEY (ledger, number)
     )""",
-    # None by analyst: analysts are few, and each index makes every question dearer.
+    # No index by analyst: analysts are few, and every index slows every commit.
     "CREATE INDEX questions_by_key ON sharewell.questions (ledger, key)",
     """CREATE TABLE sharewell.endings (
         ledger text, asked bigint, number bigint NOT NULL, PRIMARY KEY (ledger, asked)
@@ -117,7 +116,7 @@ LEFT JOIN sharewell.events AS ending ON ending.ledger = q.ledger AND ending.numb
 LEFT JOIN sharewell.answers AS answers ON answers.ledger = q.ledger AND answers.number = e.number
 WHERE q.ledger = %s AND q.number > %s AND {} LIMIT %s
 """
-#: Ordered by an expression, so that keys are looked up in their index and not in all rows, in order.
+#: Ordered by an expression: the database then uses the index of keys instead of scanning in order.
 _FILTERS: dict[QuestionFilter, str] = {
     "keys": "q.key = ANY(%s::text[]) ORDER BY q.number + 0",
     "number": "q.number = %s",
@@ -133,9 +132,9 @@ AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()
 AND (l.classid::bigint << 32) | l.objid::bigint = %s
 """
 
-#: After so many seconds a statement is cancelled by the server, and given up if the server is silent.
+#: Seconds until the server cancels a statement, or a server that does not respond is given up.
 STATEMENT_SECONDS = 10.0
-#: After so many seconds closing gives up freeing the lock; the server frees it when it finds out.
+#: Seconds until closing gives up freeing the lock; the server frees it when it notices.
 CLOSING_SECONDS = 2.0
 
 #: Detect a silently lost server within seconds.
@@ -146,6 +145,15 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "15000",
 }
+
+
+#: Errors of files, and of tables of which some were dropped.
+_DAMAGE = (
+    psycopg.errors.DataCorrupted,
+    psycopg.errors.IndexCorrupted,
+    psycopg.errors.UndefinedTable,
+    psycopg.errors.DuplicateTable,
+)
 
 
 class _Connection(psycopg.Connection[Any]):
@@ -167,7 +175,7 @@ class _Connection(psycopg.Connection[Any]):
             raise
 
     def _until_silent(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-        """Pass on what a generator of the driver waits for, as long as anything comes."""
+        """Pass on what a generator of the driver waits for, until the server stops responding."""
         last = time.monotonic()
         try:
             awaited = next(gen)
@@ -220,7 +228,7 @@ class PostgresStore(Store):
         self._location = f"{name} at {stated.get('host', 'this machine')}/{stated.get('dbname', '')}"
         self._connection: _Connection | None = None
         self._closed = False
-        #: Held while questions are read on a connection of their own.
+        #: Held while questions are read, on a separate connection.
         self._reading = Lock()
         self._reader: _Connection | None = None
         try:
@@ -260,7 +268,7 @@ class PostgresStore(Store):
             "first": rows[0].number,
             "bodies": b"\n".join([row.body for row in rows]).decode(),
             "hashes": b"".join([row.hash for row in rows]),
-            **_parameters(side),
+            **side.to_json(),
         }
         with self._translated_errors():
             if self._connection is None or self._connection.closed:
@@ -285,7 +293,7 @@ class PostgresStore(Store):
                 start = found[-1][0] + 1
 
     def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
-        """Some questions, on a connection of its own: no commit makes them wait."""
+        """Some questions, on a separate connection: they wait for no commit."""
         statement = _READ_QUESTIONS.format(_FILTERS[by])
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
         with self._reading, self._translated_errors():
@@ -393,12 +401,9 @@ class PostgresStore(Store):
 
     def _prepare(self, connection: _Connection, create: bool) -> None:
         """Check that the ledger exists, or create it, and migrate the tables."""
-        if self.read_only or not create:
+        if not create:
             version = self._version(connection)
-            known = version and connection.execute(
-                "SELECT FROM sharewell.heads WHERE ledger = %s", (self.name,)
-            )
-            if not known or not known.rowcount:
+            if not version or not self._exists(connection):
                 raise LedgerMissing(
                     f"No ledger {self._location}.", hint="Check the name, or restore a backup."
                 )
@@ -419,11 +424,25 @@ class PostgresStore(Store):
                 connection.execute(
                     "INSERT INTO sharewell.schema_version VALUES (%s)", (len(self.migrations),)
                 )
-            if create:
+            if create and not self._exists(connection):
                 connection.execute(
-                    "INSERT INTO sharewell.heads VALUES (%s, 0, %s) ON CONFLICT DO NOTHING",
-                    (self.name, BEGINNING),
+                    "INSERT INTO sharewell.heads VALUES (%s, 0, %s)", (self.name, BEGINNING)
                 )
+
+    def _exists(self, connection: _Connection) -> bool:
+        """Whether the ledger has a head; rejects one that has lost it, which must not begin again."""
+        events, head = (
+            connection.execute(
+                f"SELECT FROM sharewell.{table} WHERE ledger = %s LIMIT 1",
+                (self.name,),
+            ).rowcount
+            for table in ("events", "heads")
+        )
+        if events and not head:
+            raise LedgerCorrupt(
+                f"The ledger {self._location} has events and no head.", hint="Restore it from a backup."
+            )
+        return bool(head)
 
     @staticmethod
     def _index(connection: _Connection) -> None:
@@ -432,7 +451,7 @@ class PostgresStore(Store):
             start = 0
             while rows := connection.execute(_READ, (ledger, start, 2**62, CHUNK)).fetchall():
                 side = SideRows.of_bodies((number, body.encode()) for number, body, _ in rows)
-                values = {"ledger": ledger, **_parameters(side)}
+                values = {"ledger": ledger, **side.to_json()}
                 connection.execute(_INSERT_QUESTIONS, values)
                 connection.execute(f"{_INSERT_ENDINGS} ON CONFLICT DO NOTHING", values)
                 start = rows[-1][0] + 1
@@ -449,7 +468,7 @@ class PostgresStore(Store):
         """Translate errors of the server and the driver."""
         try:
             yield
-        except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted) as error:
+        except _DAMAGE as error:
             raise LedgerCorrupt(
                 f"The ledger {self._location} is damaged: {_first_line(error)}.",
                 hint="Restore it from a backup.",
@@ -462,7 +481,7 @@ class PostgresStore(Store):
 
 
 def _program() -> str:
-    """The name of this process in messages of the server and of others that want its lock."""
+    """The name of this process, shown by the server and to other processes that want the lock."""
     return f"sharewell, process {os.getpid()} on {socket.gethostname()}"[:63]
 
 
@@ -473,11 +492,3 @@ def _key(text: str) -> int:
 
 def _first_line(error: psycopg.Error) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-def _parameters(side: SideRows) -> dict[str, str]:
-    """The rows of the side tables as JSON."""
-    return {
-        name: orjson.dumps(rows, option=orjson.OPT_NON_STR_KEYS).decode()
-        for name, rows in side._asdict().items()
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,8 +22,13 @@ def create_private(path: Path, flags: int = os.O_EXCL) -> int:
     return descriptor
 
 
-def replace_private(path: Path, content: bytes) -> None:
-    """Replace a file, or create it, so that its owner alone may read it: atomically and durably."""
+def replace_private(
+    path: Path, content: bytes, prepare: Callable[[Path], object] = lambda new: None
+) -> None:
+    """Replace a file, or create it, so that its owner alone may read it: atomically and durably.
+
+    `prepare` is called with the new file before it is synced and renamed.
+    """
     new = path.with_name(f"{path.name}.new")
     try:
         # A file left by a crash may be readable by others, or a link.
@@ -30,6 +36,7 @@ def replace_private(path: Path, content: bytes) -> None:
         with os.fdopen(create_private(new), "wb") as file:
             file.write(content)
             file.flush()
+            prepare(new)
             os.fsync(file.fileno())
         new.replace(path)
         sync_folder(path.parent)

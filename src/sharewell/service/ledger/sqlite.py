@@ -46,7 +46,7 @@ _VERSION_2 = (
     """CREATE TABLE questions (
         number INTEGER PRIMARY KEY, analyst TEXT NOT NULL, key TEXT NOT NULL
     ) STRICT""",
-    # None by analyst: analysts are few, and each index makes every question dearer.
+    # No index by analyst: analysts are few, and every index slows every commit.
     "CREATE INDEX questions_by_key ON questions (key)",
     "CREATE TABLE endings (asked INTEGER PRIMARY KEY, number INTEGER NOT NULL) STRICT",
     "CREATE TABLE answers (number INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT",
@@ -67,7 +67,7 @@ _COMMIT_OBJECTS = (
         0 AS old_count, x'' AS old_hash, 0 AS count, x'' AS hash, '' AS bodies, x'' AS hashes, 0.0 AS at,
         '' AS questions, '' AS endings, '' AS answers
     """,
-    f"""CREATE TEMP TRIGGER commit_if_nobody_else_has INSTEAD OF INSERT ON commits
+    f"""CREATE TEMP TRIGGER commit_if_head_is_unchanged INSTEAD OF INSERT ON commits
     WHEN (SELECT (count, hash) = (NEW.old_count, NEW.old_hash) FROM head)
     BEGIN
         UPDATE head SET count = NEW.count, hash = NEW.hash;
@@ -89,7 +89,7 @@ LEFT JOIN events AS ending ON ending.number = endings.number
 LEFT JOIN answers ON answers.number = endings.number
 WHERE q.number > ? AND {} LIMIT ?
 """
-#: Ordered by an expression, so that keys are looked up in their index and not in all rows, in order.
+#: Ordered by an expression: the database then uses the index of keys instead of scanning in order.
 _FILTERS: dict[QuestionFilter, str] = {
     "keys": "q.key IN (SELECT value FROM json_each(?)) ORDER BY q.number + 0",
     "number": "q.number = ?",
@@ -126,7 +126,7 @@ class SqliteStore(Store):
         self.read_only = read_only
         self._lock: FileLock | None = None
         self._connection: sqlite3.Connection | None = None
-        #: Held while questions are read on a connection of their own.
+        #: Held while questions are read, on a separate connection.
         self._reading = Lock()
         self._reader: sqlite3.Connection | None = None
         try:
@@ -139,7 +139,7 @@ class SqliteStore(Store):
             if not self.path.exists():
                 self._create()
             if not read_only:
-                # SQLite would open a file that cannot be written as one to read.
+                # SQLite would open a file that is not writable read-only, without an error.
                 os.close(os.open(self.path, os.O_RDWR))
             self._prepare()
         except FileNotFoundError:
@@ -171,9 +171,9 @@ class SqliteStore(Store):
 
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
-        bodies = _json([row.body.decode() for row in rows])
+        bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
         hashes = b"".join([row.hash for row in rows])
-        values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *map(_json, side))
+        values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *side.to_json().values())
         with self._translated_errors():
             connection = self._connected()
             before = connection.total_changes
@@ -197,10 +197,10 @@ class SqliteStore(Store):
                 start = chunk[-1][0] + 1
 
     def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
-        """Some questions, on a connection of its own: no commit makes them wait."""
+        """Some questions, on a separate connection: they wait for no commit."""
         statement = _READ_QUESTIONS.format(_FILTERS[by])
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
-        stored = _json(value) if isinstance(value, list) else value
+        stored = orjson.dumps(value).decode() if isinstance(value, list) else value
         with self._reading, self._translated_errors():
             if self._reader is None:
                 self._connected()
@@ -278,7 +278,7 @@ class SqliteStore(Store):
         # SQLite would create it world-readable. The -wal and -shm inherit its mode.
         os.close(create_private(new))
         with self._translated_errors(), closing(self._open(new.as_uri())) as connection:
-            # All in the file itself: while a ledger has no checkpoint, a lost log is a lost ledger.
+            # Without a log: until the first checkpoint, losing the log would lose the ledger.
             self._migrate(connection, 0)
         new.replace(self.path)
         sync_folder(self.path.parent)
@@ -385,9 +385,9 @@ class SqliteStore(Store):
         """Index the questions of a ledger that was written without an index."""
         events = connection.execute("SELECT number, body FROM events ORDER BY number")
         while chunk := events.fetchmany(CHUNK):
-            side = SideRows.of_bodies(chunk)
-            connection.execute(_INSERT_QUESTIONS.format("?"), (_json(side.questions),))
-            connection.execute(_INSERT_ENDINGS.format("?"), (_json(side.endings),))
+            side = SideRows.of_bodies(chunk).to_json()
+            connection.execute(_INSERT_QUESTIONS.format("?"), (side["questions"],))
+            connection.execute(_INSERT_ENDINGS.format("?"), (side["endings"],))
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -406,9 +406,5 @@ class SqliteStore(Store):
 
 
 def _as_bytes(value: object) -> bytes:
-    """A stored text or blob; a damaged file may have something else in its place."""
+    """A stored text or blob; empty if a damaged file holds a value of another type."""
     return value if isinstance(value, bytes) else b""
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import ClassVar, Literal, NamedTuple
 
+import orjson
+
 from sharewell.errors import LedgerError
 from sharewell.privacy.ledger import AnsweredFree, Asked, Ending, Event
 from sharewell.service.ledger.codec import decode
@@ -44,8 +46,8 @@ class Row(NamedTuple):
 class SideRows(NamedTuple):
     """What is stored beside the chain for some events, by their numbers.
 
-    `questions` has digests of the analyst and of the key of a question, which databases take whatever
-    the texts are; `endings` the question that an event ends; `answers` the text of free answers.
+    `questions` has digests of the analyst and of the key of a question, since not every database stores
+    every text; `endings` the question that an event ends; `answers` the text of free answers.
     """
 
     questions: dict[int, str]
@@ -77,6 +79,13 @@ class SideRows(NamedTuple):
             self.endings[number] = event.asked
             if isinstance(event, AnsweredFree) and event.text is not None:
                 self.answers[number] = event.text
+
+    def to_json(self) -> dict[str, str]:
+        """Each table as the text of a JSON object."""
+        tables = self._asdict().items()
+        return {
+            name: orjson.dumps(rows, option=orjson.OPT_NON_STR_KEYS).decode() for name, rows in tables
+        }
 
     def misindexed(self, stored: SideRows) -> list[int]:
         """The events about which a stored index differs from these rows; a question ends once."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
-from sharewell.privacy.ledger import Begun, Charged, Event, Granted, Opened, Recovered
+from sharewell.privacy.ledger import Begun, Charged, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger.codec import decode, encode
 from sharewell.service.ledger.file_lock import FileLock
 from sharewell.service.ledger.private_files import make_private_folder, replace_private
@@ -40,13 +39,15 @@ class WitnessRecord:
     opened: Opened | None = None
     shares: Mapping[str, Fraction] = field(default_factory=dict)
     spent: Mapping[str, Fraction] = field(default_factory=dict)
-    #: What the source said of itself when it was last opened. Private: it is in no ledger.
+    #: Path, size and time of the source when it was last opened. Private: no ledger holds them.
     source: Mapping[str, Any] = field(default_factory=dict)
+    #: Who has left; None in a witness that was written before these were kept.
+    gone: tuple[str, ...] | None = ()
 
     def after(self, events: Iterable[Event], head: Head) -> WitnessRecord:
         """The record after further events, the last of which is the head's."""
         dataset, opened = self.dataset, self.opened
-        shares, spent = dict(self.shares), dict(self.spent)
+        shares, spent, gone = dict(self.shares), dict(self.spent), self.gone
         for event in events:
             match event:
                 case Begun(dataset):
@@ -58,7 +59,9 @@ class WitnessRecord:
                 case Charged(bill) | Recovered(bill):
                     for payer, cost in bill.items():
                         spent[payer] += cost
-        return WitnessRecord(dataset, head, opened, shares, spent, self.source)
+                case Left(payer) if gone is not None:
+                    gone = (*gone, payer)
+        return WitnessRecord(dataset, head, opened, shares, spent, self.source, gone)
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain data."""
@@ -69,6 +72,8 @@ class WitnessRecord:
             "shares": {payer: str(share) for payer, share in self.shares.items()},
             "spent": {payer: str(cost) for payer, cost in self.spent.items()},
             "source": dict(self.source),
+            # Not a new format: earlier versions, which do not know this key, may read the file.
+            **({} if self.gone is None else {"gone": list(self.gone)}),
         }
 
     @classmethod
@@ -84,6 +89,7 @@ class WitnessRecord:
             {payer: Fraction(share) for payer, share in plain["shares"].items()},
             {payer: Fraction(cost) for payer, cost in plain["spent"].items()},
             dict(plain["source"]),
+            tuple(map(str, plain["gone"])) if "gone" in plain else None,
         )
 
 
@@ -147,18 +153,14 @@ class Witness:
         """The end of the chain that was last witnessed."""
         return self.record.head
 
-    def follow(self, events: Iterable[Event], head: Head) -> None:
-        """Sync what the chain says after further events."""
-        self.write(self.record.after(events, head))
-
-    def note_source(self, source: Mapping[str, Any]) -> None:
-        """Sync what the source says of itself."""
-        self.write(replace(self.record, source=source))
+    def forget_chain(self) -> None:
+        """Have the next sync make the record anew, from the first event of the chain on."""
+        self.record = WitnessRecord(source=self.record.source)
 
     def write(self, record: WitnessRecord) -> None:
-        """Replace the file, durably. After a failure, the next write tells everything since the last.
+        """Replace the file, durably. After a failure, the next write covers everything since the last.
 
-        Raises LedgerInUse where another process has written since: locks may not hold between hosts.
+        Raises LedgerInUse if another process has written since: locks may not hold between hosts.
         """
         plain = record.to_json()
         mac = {} if self._key is None else {"hmac": _hmac(self._key, plain)}
@@ -167,8 +169,13 @@ class Witness:
             # Not the link, if it is one: other writers would keep the file that it stood for.
             file = self.path.resolve()
             make_private_folder(file.parent)
-            self._require_unchanged()
-            self._expected += (content,)
+            found = file.read_bytes() if file.exists() else None
+            if self._expected and found is not None and found not in self._expected:
+                raise LedgerInUse(
+                    f"Another process has changed the witness {self.path} since this one last wrote it.",
+                    hint="Find the other writer and stop one of the two; then open the ledger again.",
+                )
+            self._expected = (content,) if found is None else (found, content)
             replace_private(file, content)
         except OSError as error:
             raise LedgerUnavailable(
@@ -177,20 +184,9 @@ class Witness:
             ) from None
         self.record, self._expected = record, (content,)
 
-    def _require_unchanged(self) -> None:
-        found: tuple[bytes, ...] = ()
-        with suppress(FileNotFoundError):
-            found = (self.path.read_bytes(),)
-        if self._expected and found and found[0] not in self._expected:
-            raise LedgerInUse(
-                f"Another process has changed the witness {self.path} since this one last wrote it.",
-                hint="Find the other writer and stop one of the two; then open the ledger again.",
-            )
-        self._expected = found
-
 
 def lock_witness(path: Path, wait: float = 0.0) -> FileLock:
-    """Keep other processes, and other ledgers of this one, from using a witness until `release`."""
+    """Lock a witness against other processes, and other ledgers of this process, until `release`."""
     path = path.resolve()
     try:
         make_private_folder(path.parent)

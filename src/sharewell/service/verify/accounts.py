@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from sharewell.config import Config
-from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import plain
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.ledger import (
     Armed,
     Asked,
@@ -31,7 +30,6 @@ from sharewell.privacy.ledger import (
     Released,
     Turn,
 )
-from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Measurable, ParallelBlock
 from sharewell.query.domain import Domain
@@ -127,10 +125,8 @@ class AccountsAudit(Audit):
             if self._shares.get(payer) != share and not self.has_gap:
                 self.fault("settings", number, f"The settings give {payer} another share.")
         if self._curator is None:
-            empty = DataVector(config.domain, np.zeros(config.domain.size, dtype=np.int64))
-            self._curator = Curator(
-                empty, config.budget, {}, neighbours=config.neighbours, noise=NoNoise()
-            )
+            empty = config.collective.empty
+            self._curator = DryCurator(empty, config.budget, {}, neighbours=config.neighbours)
 
     def _administer(self, number: int, event: Begun | CuratorAction) -> None:
         if isinstance(event, CuratorAction):
@@ -152,15 +148,8 @@ class AccountsAudit(Audit):
             self._positives[charge] = 0 if plan is None else plan.positives
 
     def _compare(self, number: int, config: Config, opened: Opened) -> None:
-        stated = {
-            "currency": config.budget.currency,
-            "epsilon": config.budget.epsilon,
-            "delta": config.budget.delta,
-            "total": config.budget.total,
-            "neighbours": config.neighbours,
-            "domain": config.domain.fingerprint,
-        }
-        for what, value in stated.items():
+        stated = Opened.of(config.budget, config.neighbours, config.domain)
+        for what, value in asdict(stated).items():
             if getattr(opened, what) != value:
                 self.fault("settings", number, f"The dataset was opened with another {what}.")
 

@@ -43,7 +43,7 @@ from sharewell.service.verify.audit import (
 from sharewell.service.verify.replay import RecordedCharges, ReplayedCurator, ReplayMismatch, is_seed
 from sharewell.sharing.reference import AGREEMENT, References, Sample
 
-#: How long every answer is computed twice before they are sampled, in nanoseconds of counted work.
+#: The work after which answers are sampled instead of all computed twice, in counted nanoseconds.
 CHECKS = 4e9
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
@@ -62,13 +62,14 @@ class AnswersAudit(Audit):
     def __init__(self, snapshot: LedgerSnapshot) -> None:
         super().__init__(snapshot)
         self._recorded = RecordedCharges(snapshot)
-        self._config: Config | None = None
-        self._curator: ReplayedCurator | None = None
         self._mechanism: Mechanism | None = None
-        self._references: References | None = None
+        #: Set by the first settings; what happened to shares before them is kept until then.
+        self._config: Config
+        self._curator: ReplayedCurator
+        self._references: References
+        self._has_settings = False
+        self._early: list[Granted | Recovered | Left] = []
         self._sample = Sample(CHECKS)
-        self._granted: list[Granted] = []
-        self._recovered: list[Recovered] = []
         #: Charges and positive tests seen so far that belong to nothing that has ended.
         self._charged: dict[int, Charged] = {}
         self._tested: dict[int, Exceeded] = {}
@@ -79,6 +80,11 @@ class AnswersAudit(Audit):
             match event:
                 case Configured():
                     self._configure(number, event)
+                case _ if not self._has_settings:
+                    if isinstance(event, Granted | Left | Recovered):
+                        self._early.append(event)
+                    elif isinstance(event, Charged) and number in self._recorded.released:
+                        raise ReplayMismatch("There is no reason for this charge")
                 case Granted():
                     self._grant(number, event)
                 case Left(payer):
@@ -97,7 +103,7 @@ class AnswersAudit(Audit):
             self.fault("bought", number, f"{mismatch}.")
         except MALFORMED as error:
             reason = f" {error.message}" if isinstance(error, SharewellError) else ""
-            self.fault("impossible", number, f"It cannot have happened.{reason}")
+            self.fault("impossible", number, f"It contradicts the events before it.{reason}")
 
     def finish(self) -> None:
         """Report what is still open at the end."""
@@ -111,13 +117,18 @@ class AnswersAudit(Audit):
         if config is None:
             return
         self._config = config
-        if self._curator is None:
+        if not self._has_settings:
+            self._has_settings = True
             self._curator = ReplayedCurator(config, self._recorded)
-            self._references = References(config.domain, self._curator.replayed)
-            for granted in self._granted:
-                self._curator.grant(granted.payer, granted.share)
-            for recovered in self._recovered:
-                self._curator.book(recovered.bill)
+            self._references = References(config.domain, self._curator.measured)
+            for early in self._early:
+                match early:
+                    case Granted(payer, share):
+                        self._curator.grant(payer, share)
+                    case Recovered(bill):
+                        self._curator.book(bill)
+                    case Left(payer):
+                        self._curator.retire(payer)
         self._reopen(number)
 
     def _reopen(self, number: int) -> None:
@@ -126,8 +137,6 @@ class AnswersAudit(Audit):
         It buys what it lacks, such as a seed. If the ledger has no such charge, the service crashed
         before it, and the next start buys it.
         """
-        if self._config is None or self._curator is None:
-            return
         self._recorded.offer_from(number)
         try:
             make = self._config.make.with_seed(self._recorded.seed, self._config.domain)
@@ -136,9 +145,6 @@ class AnswersAudit(Audit):
             self._mechanism = None
 
     def _grant(self, number: int, event: Granted) -> None:
-        if self._curator is None:
-            self._granted.append(event)
-            return
         if self._mechanism is not None:
             self._recorded.offer_from(number)
             try:
@@ -150,8 +156,6 @@ class AnswersAudit(Audit):
             self._curator.grant(event.payer, event.share)
 
     def _leave(self, number: int, payer: str) -> None:
-        if self._curator is None:
-            return
         donation = self._has_donated(number, payer)
         mechanism = self._ready(number)
         if mechanism is None:
@@ -174,9 +178,6 @@ class AnswersAudit(Audit):
 
     def _recover(self, number: int, event: Recovered) -> None:
         """Book what was lost; charges that were not released before stay without a release."""
-        if self._curator is None:
-            self._recovered.append(event)
-            return
         for charge in list(self._charged):
             if charge not in self._recorded.released:
                 self._curator.book(self._charged.pop(charge).bill)
@@ -205,15 +206,12 @@ class AnswersAudit(Audit):
             charged = self._charged[number]
             if number not in self._recorded.released:
                 return
-            if not is_seed(charged) or not self._is_whole_rest(charged):
+            is_whole_rest = all(self._curator.left(p) == cost for p, cost in charged.bill.items())
+            if not is_seed(charged) or not is_whole_rest:
                 raise ReplayMismatch("There is no reason for this charge")
             # A donation after which the service crashed, before the departure was stored.
             self._absorb([number], math.inf)
             self._reopen(number)
-
-    def _is_whole_rest(self, charged: Charged) -> bool:
-        curator = self._curator
-        return curator is not None and all(curator.left(p) == c for p, c in charged.bill.items())
 
     def _ready(self, number: int) -> Mechanism | None:
         if self._mechanism is None:
@@ -235,12 +233,12 @@ class AnswersAudit(Audit):
 
     def _absorb(self, behind: list[int], before: float) -> None:
         """Take in charges completed after a crash; the restart completes everything that was open."""
-        if self._curator is None:
-            return
         completed = max(self._recorded.released_at(number) for number in behind)
         for number in self._charged:
             if number < completed and self._recorded.released_at(number) > before:
-                self.fault("unused", number, "Not released when the service completed open charges.")
+                self.fault(
+                    "unused", number, "It was not released when the service completed open charges."
+                )
         for number in behind:
             self._charged.pop(number, None)
             self.check.note("completed", number, "Completed after a crash; no answer names it.")
@@ -250,31 +248,25 @@ class AnswersAudit(Audit):
                 self._recorded.taken.add(number)  # The check of the accounts reports it.
         self._mechanism = None
 
-    def _absorb_tests(self, tests: list[int]) -> None:
-        """Take in positive tests stored before a crash, after which nothing was measured."""
-        if self._curator is None:
-            return
-        for number in tests:
-            self._curator.positives[self._tested.pop(number).charge] += 1
-            self.check.note("completed", number, "The positive test was lost in a crash.")
-        self._mechanism = None
-
     # Questions
 
     def _check_answer(self, number: int, event: Answered) -> None:
         asked = self.snapshot.get(event.asked)
-        if not isinstance(asked, Asked) or self._config is None:
+        if not isinstance(asked, Asked):
             return  # Another check reports it.
         stored = [_read_answer(answer) for answer in event.answers]
         own = list(dict.fromkeys(answer.charge for answer in stored if answer.charge is not None))
         mechanism = self._mechanism_for(number, own)
-        if mechanism is None or self._curator is None:
-            self.fault("impossible", number, "There was no mechanism to answer yet.")
+        if mechanism is None:
+            self.fault("impossible", number, "No mechanism was ready to answer it.")
             return
         if self._recorded.latest > number:
-            self.fault("early", number, f"It answers before event {self._recorded.latest} released.")
-        if wrong := [charge for charge in own if not self._is_usable(charge, number)]:
-            raise ReplayMismatch(f"Event {wrong[0]} is named and was not released for it")
+            self.fault(
+                "early", number, f"It answers before event {self._recorded.latest} released its values."
+            )
+        for charge in own:
+            if charge not in self._charged or self._recorded.released_at(charge) >= number:
+                raise ReplayMismatch(f"Event {charge} is named and was not released for it")
         self._recorded.offer(own)
         self._recorded.tests.clear()
         self._recorded.tests.extend(self._tested.pop(c - 1) for c in own if c - 1 in self._tested)
@@ -296,20 +288,14 @@ class AnswersAudit(Audit):
                 self._charged.pop(charge, None)
         self._compare(number, event.answers, stored, found)
 
-    def _is_usable(self, charge: int, number: int) -> bool:
-        return charge in self._charged and self._recorded.released_at(charge) < number
-
     def _mechanism_for(self, number: int, own: list[int]) -> Mechanism | None:
         """The mechanism as it was, after any crash that left something behind."""
         behind = [each for each in self._left_behind(number) if each not in own]
-        tests = [each for each in self._tested if each + 1 not in own]
-        lost = [each for each in tests if each + 1 not in behind]
-        for each in set(tests) - set(lost):
-            test = self._tested.pop(each)
-            if self._curator is not None:
-                self._curator.positives[test.charge] += 1
-        if lost:
-            self._absorb_tests(lost)
+        for each in [each for each in self._tested if each + 1 not in own]:
+            self._curator.positives[self._tested.pop(each).charge] += 1
+            if each + 1 not in behind:
+                self.check.note("completed", each, "The positive test was lost in a crash.")
+                self._mechanism = None
         if behind:
             self._absorb(behind, number)
         return self._ready(number)
@@ -326,8 +312,6 @@ class AnswersAudit(Audit):
         self, mechanism: Mechanism, analyst: str, block: Block, answers: Sequence[Answer]
     ) -> Sequence[Answer]:
         """Answers with the values and errors of the second implementation, where it can compute them."""
-        if self._references is None:
-            return answers
         reference = self._references.of(mechanism, analyst)
         before = reference.work
         places = self._sample.pick(len(block))
@@ -342,17 +326,15 @@ class AnswersAudit(Audit):
         return again
 
     def _compile(self, asked: Asked) -> Statement:
-        if self._config is None or self._curator is None:
-            raise ReplayMismatch("The dataset had no settings yet")
         return compile_question(asked.question["sql"], self._curator.domain, self._config.name)
 
     def _check_refusal(self, number: int, event: Refused) -> None:
         asked = self.snapshot.get(event.asked)
-        if not isinstance(asked, Asked) or self._config is None:
+        if not isinstance(asked, Asked):
             return
         mechanism = self._mechanism_for(number, [])
         if mechanism is None:
-            self.fault("impossible", number, "There was no mechanism to refuse yet.")
+            self.fault("impossible", number, "No mechanism was ready to refuse it.")
             return
         self.check.count("refusals")
         if event.code == RequestError.code and asked.analyst not in mechanism.analysts:
@@ -363,7 +345,9 @@ class AnswersAudit(Audit):
             return
         if code is None and event.code == QueryError.code:
             # The code of a failed computation, which cannot be reproduced here.
-            self.check.note("not-computed", number, "It says that the computation failed.")
+            self.check.note(
+                "not-computed", number, "It reports a failed computation, which cannot be checked."
+            )
         elif code is None:
             self.fault("refused", number, "It refuses a question that could be answered.")
         else:

@@ -193,7 +193,7 @@ class Audit(ABC):
 
 @lru_cache(maxsize=2**16)
 def compile_question(sql: str, domain: Domain, table: str) -> Statement:
-    """Compile a question; two checks need every statement, so all are kept."""
+    """Compile a question; cached, since two checks need every statement."""
     return compile_sql(sql, domain, table=table)
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from sharewell.config import Config
-from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError
 from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.budget import Amount, amount
-from sharewell.privacy.curator import Curator, Decode
+from sharewell.privacy.curator import Decode
+from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.ledger import Answered, Armed, Charged, Event, Exceeded, Released
 from sharewell.privacy.measurement import Measurement, Reservation
 from sharewell.privacy.noise import NoNoise
@@ -110,18 +110,16 @@ class RecordedCharges:
         return [number for number in self._next if number not in self.taken]
 
 
-class ReplayedCurator(Curator):
+class ReplayedCurator(DryCurator):
     """A curator over an empty table whose measurements and tests come from a ledger.
 
     Privacy: holds no data; everything it returns was released before.
     """
 
     def __init__(self, config: Config, recorded: RecordedCharges) -> None:
-        empty = DataVector(config.domain, np.zeros(config.domain.size, dtype=np.int64))
-        super().__init__(empty, config.budget, {}, neighbours=config.neighbours, noise=NoNoise())
+        super().__init__(config.collective.empty, config.budget, {}, neighbours=config.neighbours)
         self.recorded = recorded
-        #: What was handed out so far. All views of a curator share these.
-        self.replayed: list[Measurement] = []
+        #: What was handed out so far; views share these.
         self.plans: dict[int, SparseVectorPlan] = {}
         self.positives: Counter[int] = Counter()
 
@@ -138,11 +136,8 @@ class ReplayedCurator(Curator):
                 raise
             self._claim([reservation])
             found.append(self._measurement(number, reservation))
-        self.replayed += found
+        self.measured += found
         return found
-
-    def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
-        """Store nothing: it is in the ledger."""
 
     def absorb(self, number: int) -> None:
         """Take in a charge without a reservation: one that a crash left behind."""
@@ -155,7 +150,7 @@ class ReplayedCurator(Curator):
         block = decode(self.domain, charged.purpose["measure"])
         rows = checked(block, self.domain)
         reserved = Reservation(block, rows, self.scales(rows, cost), cost, charged.bill)
-        self.replayed.append(self._measurement(number, reserved))
+        self.measured.append(self._measurement(number, reserved))
 
     def book(self, bill: Mapping[str, Fraction]) -> None:
         """Charge payers for something that is never released."""
@@ -178,11 +173,8 @@ class ReplayedCurator(Curator):
 
     def history(self, decode: Decode) -> list[Measurement]:
         """Every measurement handed out so far, in order."""
-        return [
-            measurement
-            for measurement in self.replayed
-            if self._only is None or set(measurement.bill) == {self._only}
-        ]
+        only = self._only
+        return [each for each in self.measured if only is None or set(each.bill) == {only}]
 
     def sparse_vector(
         self, *, epsilon: Amount, threshold: int, positives: int, payer: Payer, sensitivity: int = 1

@@ -38,7 +38,7 @@ from sharewell.service.verify.audit import (
 )
 from sharewell.service.verify.questions import QuestionsAudit
 from sharewell.service.verify.replay import RecordedCharges, is_seed
-from sharewell.sharing.certificate import Certificate, Report, Standing
+from sharewell.sharing.certificate import Certificate, Report
 from sharewell.sharing.collective import Ask, Entry, Join, Leave
 
 #: Called with the name of the running check, how far it has come, and of how much; 0 is unknown.
@@ -159,7 +159,7 @@ def _recompute_certificate(
         return check, report
     except MALFORMED as error:
         message = getattr(error, "message", "")
-        check.fault("impossible", None, f"The recorded events cannot have happened. {message}")
+        check.fault("impossible", None, f"The recorded events contradict each other. {message}")
         return check, None
 
 
@@ -167,16 +167,16 @@ def _judge(check: Check, report: Report) -> None:
     if report.checked:
         check.count("entries computed twice", report.checked)
     if report.contradicted:
-        text = f"In {report.contradicted} entries the standard errors are not what they should be."
+        text = f"In {report.contradicted} entries the standard errors are wrong."
         check.fault("errors", None, text)
     if report.breaks_promise and not report.contradicted:
-        worse = [standing.analyst for standing in report.standings if _is_worse_off(standing)]
-        text = f"A proven promise does not hold: {', '.join(worse)} would be better off elsewhere."
+        worse = ", ".join(
+            each.analyst
+            for each in report.standings
+            if each.worse_answers or max(each.ratio, each.interference) > 1
+        )
+        text = f"A proven promise does not hold: {worse} would be better off alone, or without another."
         check.fault("promise", None, text)
-
-
-def _is_worse_off(standing: Standing) -> bool:
-    return bool(standing.worse_answers) or max(standing.ratio, standing.interference) > 1
 
 
 def _read_stream(snapshot: LedgerSnapshot, config: Config) -> tuple[dict[str, Fraction], list[Entry]]:

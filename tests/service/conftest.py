@@ -1,4 +1,4 @@
-"""One PostgreSQL server for the tests of verification."""
+"""One PostgreSQL server for the tests of the service, started when the first of them needs it."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.service.ledger.postgres_server import PostgresServer
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer()
     yield server
