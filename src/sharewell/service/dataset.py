@@ -41,6 +41,7 @@ from sharewell.service import serialization
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
+from sharewell.service.published import slot_start
 from sharewell.service.state import DatasetState, PublicState
 from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
 from sharewell.service.tokens import Principal, TokenStore, check_name
@@ -98,6 +99,7 @@ class DatasetService:
         self.tokens = TokenStore(config.service.access) if tokens is None else tokens
         self._info = serialization.dataset_info(config)
         self._close_ledger: Callable[[], None] = lambda: None
+        self._release_every = release_every
         limits = config.service
         self._compile = partial(compile_sql, domain=config.domain, table=config.name)
         self._compile_new = partial(
@@ -127,7 +129,9 @@ class DatasetService:
         self._certificate: CertificateWorker | None = None
         state = self._worker.state
         if certificate and not state.history.recovered:
-            self._certificate = CertificateWorker(state.config, ledger, state.history.entries)
+            self._certificate = CertificateWorker(
+                state.config, ledger, state.history.entries, release_every=release_every
+            )
         self._worker.start()
 
     @classmethod
@@ -285,21 +289,25 @@ class DatasetService:
         """Submit a question, and wait for the answer."""
         return self.submit(analyst, sql, pay=pay, key=key).wait(timeout)
 
+    def slot_start(self) -> float:
+        """Until when changes are shown, on the monotonic clock; newer ones are in the next slot."""
+        return slot_start(self._release_every)
+
     def submission(self, analyst: str, number: int) -> Submission:
         """One of an analyst's questions, by its number."""
         with suppress(NotFound):
             found = self._submissions.numbered(number)
-            if found.analyst == analyst:
+            if found.analyst == analyst and found.ready_at <= self.slot_start():
                 return found
         raise NotFound(
             f"{analyst} has no question {number}.", hint="List the questions to see their numbers."
         )
 
     def describe(self, submission: Submission) -> wire.Ticket:
-        """The state of a question; raises the refusal of one that was never stored."""
+        """The state of a question as published; raises the refusal of one that was never stored."""
         number, key, analyst = submission.number, submission.key, submission.analyst
         ticket = partial(wire.Ticket, number=number, key=key, sql=submission.sql, pay=submission.pay)
-        if not submission.done:
+        if submission.done_at > self.slot_start():
             before = [each for each in self._submissions.pending(analyst) if 0 <= each.number < number]
             return ticket(state="waiting", position=len(before))
         outcome = submission.outcome()
@@ -315,8 +323,10 @@ class DatasetService:
         """A page of an analyst's questions, oldest first, with no more numbers than one may have."""
         _require_page(after, limit)
         tickets: list[wire.Ticket] = []
-        numbers, most = 0, self.config.service.most_numbers
+        numbers, most, published = 0, self.config.service.most_numbers, self.slot_start()
         for submission in self._submissions.of(analyst, after):
+            if submission.ready_at > published:
+                continue
             outcome = submission.outcome() if submission.done else ()
             numbers += 0 if isinstance(outcome, Exception) else len(outcome)
             if tickets and (len(tickets) == limit or numbers > most):
@@ -363,14 +373,20 @@ class DatasetService:
         return serialization.certificate_report(self.report(up_to_date=up_to_date), analyst)
 
     def report(self, *, up_to_date: bool = False) -> Report:
-        """The certificate's figures; with `up_to_date`, once they cover all that has happened."""
+        """The certificate's figures as published; `behind` says how many entries they do not cover.
+
+        With `up_to_date`, it waits until they cover all that has happened.
+        """
         if self._worker.state.history.recovered:
             raise RequestError("There is no certificate: the ledger has lost events.")
         if self._certificate is None:
             raise RequestError(
                 "The certificate is disabled.", hint="Set service.certificate = true in sharewell.toml."
             )
-        return self._certificate.wait() if up_to_date else self._certificate.report()
+        if up_to_date:
+            self._certificate.wait()
+            self._worker.published.wait()
+        return self._certificate.report(self._worker.published.get().entries)
 
     # Curators
 
@@ -386,7 +402,7 @@ class DatasetService:
 
     def analysts(self) -> wire.AnalystList:
         """The analysts who may ask, and the unallocated budget."""
-        public = self._worker.published.latest()
+        public = self._worker.published.latest
         unallocated = public.mechanism.curator.unallocated
         return wire.AnalystList(
             analysts=tuple([self._budget(analyst, public) for analyst in public.mechanism.analysts]),
@@ -486,9 +502,9 @@ class DatasetService:
         if isinstance(self.ledger, DurableLedger):
             self.ledger.probe(timeout)
 
-    def pending(self) -> int:
+    def waiting(self) -> int:
         """The number of questions that wait, over all analysts."""
-        return sum(len(self._submissions.pending(analyst)) for analyst in self.analyst_names)
+        return sum(self._worker.published.get().waiting.values())
 
     def pause(self, by: str = "") -> None:
         """Accept no more questions until `resume`, also after a restart."""

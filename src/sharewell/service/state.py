@@ -134,6 +134,8 @@ class PublicState:
     #: How many questions each analyst has asked, and how many of them are not answered yet.
     asked: Mapping[str, int]
     waiting: Mapping[str, int]
+    #: How many entries the collective's stream has.
+    entries: int
 
 
 class DatasetState:
@@ -218,7 +220,7 @@ class DatasetState:
         if self._snapshot is None:
             self._snapshot = self.mechanism.snapshot()
         waiting = Counter(asked.analyst for asked in self.history.open.values())
-        return PublicState(self._snapshot, dict(self.history.asked), waiting)
+        return PublicState(self._snapshot, dict(self.history.asked), waiting, self.history.entries)
 
     def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
         """Store what has changed in the access file, which commands change while the service runs.

@@ -34,6 +34,7 @@ from sharewell.privacy.ledger import (
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
 from sharewell.service.ledger.codec import free_answers, read_answers
+from sharewell.service.published import slot_start
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1
@@ -77,10 +78,9 @@ class Submission:
         self.deadline = deadline
         #: Whether the ledger has the question under its number.
         self.stored = False
-        #: Whether there is something to report: an answer, a refusal, or that the question is queued.
-        self.ready = False
-        #: Whether it was answered or refused.
-        self.done = False
+        #: Since when there is something to report, on the monotonic clock: an answer, a refusal, or that
+        #: the question is queued; and since when it is answered or refused.
+        self.ready_at = self.done_at = math.inf
         self._compile = compile
         self._statement = statement
         #: Answers or a refusal that are not stored yet.
@@ -88,6 +88,16 @@ class Submission:
         # Stored answers are decoded when they are read.
         self._outcome: Outcome | Ending | None = None
         self._changed: Condition | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the question is answered, refused, or stored and queued."""
+        return self.ready_at < math.inf
+
+    @property
+    def done(self) -> bool:
+        """Whether the question is answered or refused."""
+        return self.done_at < math.inf
 
     @property
     def statement(self) -> Statement:
@@ -141,7 +151,7 @@ class Submission:
     def queue(self) -> None:
         """Report that the question is stored, and waits for its turn."""
         with _CHANGING:
-            self.ready = True
+            self.ready_at = min(self.ready_at, time.monotonic())
             if self._changed:
                 self._changed.notify_all()
 
@@ -156,7 +166,8 @@ class Submission:
                 return
             self._outcome = outcome
             self._computed = None
-            self.ready = self.done = True
+            self.done_at = time.monotonic()
+            self.ready_at = min(self.ready_at, self.done_at)
             if self._changed:
                 self._changed.notify_all()
 
@@ -323,7 +334,7 @@ class Submissions:
                     self._forget_waiting(found)
                     found.settle(key_reused(asked.key))
                 found = Submission(asked, self._compile)
-                found.ready = True
+                found.ready_at = -math.inf
                 self._waiting.setdefault(asked.analyst, []).append(found)
             found.number, found.stored = number, True
             self._by_key[asked.analyst, asked.key] = self._by_number[number] = found
@@ -421,6 +432,7 @@ class Submissions:
         recalled = Submission(question.asked, self._compile)
         recalled.number, recalled.stored = question.number, True
         recalled.settle(question.ending)
+        recalled.ready_at = recalled.done_at = -math.inf
         return recalled
 
     def _cached(self, question: StoredQuestion) -> Submission | None:
@@ -455,10 +467,8 @@ class Submissions:
 
     def _ends_since_slot(self, analyst: str) -> deque[_End]:
         """What ended since the last release slot; what ended before is forgotten."""
-        now, every = time.monotonic(), self._release_every
-        last_slot = now // every * every if every else now
-        ends = self._ends.setdefault(analyst, deque())
-        while ends and ends[0].at <= last_slot:
+        ends, published = self._ends.setdefault(analyst, deque()), slot_start(self._release_every)
+        while ends and ends[0].at <= published:
             ends.popleft()
         return ends
 

@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sharewell.service.published import ROUNDING
+
 
 class _Waiter(NamedTuple):
     until: Callable[[], bool] | None
@@ -42,13 +44,16 @@ class ReleaseSlots:
         return released
 
     def _start_timer(self, loop: asyncio.AbstractEventLoop) -> None:
-        # A timer may fire a little early: the same slot must not come twice.
-        self._slot = max(self._slot, math.floor(loop.time() / self.every)) + 1
+        self._slot = max(self._slot, math.floor(loop.time() / self.every + ROUNDING)) + 1
         self._timer = loop.call_at(self._slot * self.every, self._release, loop)
 
     def _release(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = None
         now = loop.time()
+        if now < self._slot * self.every - ROUNDING * self.every:
+            # uvloop rounds to milliseconds. What is released must be published.
+            self._timer = loop.call_at(self._slot * self.every, self._release, loop)
+            return
         remaining = []
         for waiter in self._waiting:
             if waiter.released.done():

@@ -69,7 +69,7 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
     try:
         light = service.is_light(sql, caller.principal.name)
         submission = await caller.run(submit, light=light)
-        await caller.dataset.slots.wait(lambda: submission.ready)
+        await caller.dataset.slots.wait(lambda: submission.ready_at <= service.slot_start())
         ticket = await caller.run(lambda: service.describe(submission), light=light)
     except SharewellError:
         metrics.count_question(service.name, "refused")
@@ -91,13 +91,11 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
 async def quote(caller: Analyst, question: Question, request: Request) -> wire.Quote:
     """Quote a question's cost and expected standard error; spends nothing.
 
-    `pay` and `key` are ignored. A quote is computed from what was published in the last release slot,
-    and comes in one, too. It is cancelled if its client goes away.
+    `pay` and `key` are ignored. A quote is computed from what was published in the last release slot. It
+    is cancelled if its client goes away.
     """
     quote = partial(caller.service.quote, caller.principal.name, question.sql)
-    found = await caller.run_while_connected(request, lambda gone: quote(cancelled=gone))
-    await caller.dataset.slots.wait()
-    return found
+    return await caller.run_while_connected(request, lambda gone: quote(cancelled=gone))
 
 
 @router.get("/tickets/{number}", responses=describe(422))
@@ -107,7 +105,7 @@ async def ticket(number: Number, caller: Analyst, request: Request, wait: Wait =
     A refused question has the state `refused` and a problem; the status is 200.
     """
     submission = await _find(caller, number)
-    if wait and not submission.done:
+    if wait and submission.done_at > caller.service.slot_start():
         caller.dataset.limit_watchers(caller.principal)
         with caller.dataset.watching(caller.principal):
             await _wait_until_done(request, caller, submission, wait)
@@ -161,9 +159,8 @@ async def _events(request: Request, caller: Caller, submission: Submission) -> A
 
 @router.get("/me")
 async def me(caller: Analyst) -> wire.BudgetStatus:
-    """Show your budget: share, spent, left, questions asked and waiting."""
-    await caller.dataset.slots.wait()
-    return await caller.run(lambda: caller.service.budget(caller.principal.name))
+    """Show your budget as of the last release slot: share, spent, left, questions asked and waiting."""
+    return caller.service.budget(caller.principal.name)
 
 
 @router.get("/questions", responses=describe(422))
@@ -198,11 +195,12 @@ async def dataset(caller: AnyRole) -> wire.DatasetInfo:
 
 @shared_router.get(f"{DATASET}/certificate")
 async def certificate(caller: AnyRole) -> wire.CertificateReport:
-    """Show the fairness certificate: an analyst's own standing, or all of them for curators."""
+    """Show the fairness certificate: an analyst's own standing, or all of them for curators.
+
+    It is computed in the background and published in release slots; `behind` says how far it lags.
+    """
     analyst = caller.principal.name if caller.principal.role == "analyst" else None
-    found = await caller.run(lambda: caller.service.certificate(analyst))
-    await caller.dataset.slots.wait()
-    return found
+    return await caller.run(lambda: caller.service.certificate(analyst))
 
 
 async def _find(caller: Caller, number: int) -> Submission:
@@ -223,9 +221,9 @@ async def _wait_until_done(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while (left := deadline - loop.time()) > 0:
-        await _until_done(request, caller, submission, min(left, WATCH_INTERVAL))
-        if submission.done or app_state(request).closing:
+        if submission.done_at <= caller.service.slot_start() or app_state(request).closing:
             return
+        await _until_done(request, caller, submission, min(left, WATCH_INTERVAL))
         if await request.is_disconnected():
             raise ClientDisconnect
 
@@ -234,8 +232,10 @@ def _until_done(
     request: Request, caller: Caller, submission: Submission, seconds: float
 ) -> Awaitable[None]:
     """Complete in the first slot in which a question is done, time is up or the service closes."""
-    state = app_state(request)
-    return caller.dataset.slots.wait(lambda: submission.done or state.closing, seconds)
+    state, service = app_state(request), caller.service
+    return caller.dataset.slots.wait(
+        lambda: submission.done_at <= service.slot_start() or state.closing, seconds
+    )
 
 
 def _was_interrupted(ticket: wire.Ticket) -> bool:
