@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from threading import Lock
 
 from sharewell import wire
+from sharewell.cancellation import cancelled_by
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import (
@@ -193,18 +194,23 @@ class DatasetService:
         """What a statement would cost, and its expected standard errors; spends nothing.
 
         It is computed on what was published in the last release slot, so that no question waits for it.
-        It ends early once `cancelled` says that no one waits for it.
+        It ends early, within a block of many groups too, once `cancelled` says that its client is gone.
         """
+
+        def check() -> None:
+            if cancelled():
+                raise RequestError("The quote was cancelled.", hint="Ask for it again.")
+
         statement = self._compile_new(sql)
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         self._limit(statement, [mechanism.work(block) for block in statement.blocks])
         turn = self._quoting[analyst]
         while not turn.acquire(timeout=CANCEL_POLL):
-            if cancelled():
-                raise serialization.quote_cancelled()
+            check()
         try:
-            return serialization.quote(mechanism, statement, analyst, cancelled)
+            with cancelled_by(check):
+                return serialization.quote(mechanism, statement, analyst)
         finally:
             turn.release()
 
