@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -221,6 +222,10 @@ def test_a_quote_whose_client_is_gone_is_not_computed(monkeypatch):
         assert slow.begun == 1
 
 
+def is_at_least(counter: Iterator[int], last: int) -> bool:
+    return next(counter) >= last
+
+
 @pytest.mark.parametrize(
     ("seed", "cells"),
     [("identity", 2500), ("identity", 256), ("prefix", 400), ("total", 400)],
@@ -238,7 +243,7 @@ def test_a_quote_is_cancelled_within_a_block_of_many_groups(seed, cells):
         for last in (2, every // 2, every):
             checks = itertools.count(1)
             with pytest.raises(RequestError, match="cancelled"):
-                service.quote("ann", GROUPS, cancelled=lambda last=last: next(checks) >= last)
+                service.quote("ann", GROUPS, cancelled=partial(is_at_least, checks, last))
             assert next(checks) == last + 1, "nothing was computed after it"
         assert service.quote("ann", GROUPS).groups == cells
 

@@ -6,7 +6,8 @@ affected submissions are refused and the state is rebuilt from what the ledger h
 
 A large question that buys nothing is computed beside the worker, on a snapshot, while the worker answers
 small ones that buy nothing either. Those that buy wait for it: so each answer follows from what the
-ledger holds before it.
+ledger holds before it. For the same reason a large question that buys is computed by the worker. Either
+way one question delays another by at most `service.max_seconds` of estimated work.
 """
 
 from __future__ import annotations
