@@ -23,7 +23,6 @@ from sharewell.errors import AccessError, NotFound, RequestError, TooLarge, Unkn
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http.errors import body_too_large, http_error, too_many_requests
 from sharewell.service.http.state import AppState, HostedDataset, app_state
-from sharewell.service.submissions import overloaded
 from sharewell.service.tokens import Principal, Role
 
 #: The largest body, in bytes, and the longest time until it has been received, in seconds.
@@ -203,10 +202,7 @@ def _network(address: str) -> str:
 
 
 async def read_question(request: Request) -> wire.Question:
-    """A question in the body of the caller's request; refused if the service is far behind."""
-    caller: Caller = request.state.caller
-    if app_state(request).delay.seconds() > caller.service.config.service.max_queue_seconds:
-        raise overloaded()
+    """A question in the body of the caller's request."""
     return await _read_body(request, wire.Question)
 
 

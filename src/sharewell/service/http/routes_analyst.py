@@ -56,7 +56,8 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
     wait for its turn, the status is 202 and `Location` has the ticket. Asked again with the same key, a
     question has the same answer and costs nothing more, even if the first response was lost.
     """
-    metrics = app_state(request).metrics
+    state = app_state(request)
+    metrics = state.metrics
     service, sql = caller.service, question.sql
     submit = partial(
         service.submit,
@@ -64,7 +65,8 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
         sql,
         pay=question.pay,
         key=question.key,
-        deadline=time.monotonic() + service.config.service.max_queue_seconds,
+        # What it has waited for the event loop counts.
+        deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )
     try:
         light = service.is_light(sql, caller.principal.name)

@@ -125,6 +125,14 @@ class AppState:
             raise closing_error()
         return self._registry
 
+    def is_overloaded(self, path: str) -> bool:
+        """Whether questions and quotes at this path have waited for the event loop for too long."""
+        *_, name, verb = ("", "", *path.split("/"))
+        dataset = self.datasets.get(name)
+        if dataset is None or verb not in ("ask", "quote"):
+            return False
+        return self.delay.seconds() > dataset.service.config.service.max_queue_seconds
+
     async def open(
         self,
         open_registry: Callable[[], DatasetRegistry],
