@@ -196,23 +196,8 @@ def _network(address: str) -> str:
     return address if parsed.version == 4 else parsed.exploded[:19]
 
 
-# Bodies. Dependencies run in the order in which a route names them: the caller first, so that a request
-# without a valid token, or above its rate, is refused before its body is read. FastAPI would parse a
-# body parameter before any dependency runs.
-
-
-async def read_question(request: Request) -> wire.Question:
-    """A question in the body of the caller's request."""
-    return await _read_body(request, wire.Question)
-
-
-async def read_newcomer(request: Request) -> wire.Newcomer:
-    """A new analyst in the body of the caller's request."""
-    return await _read_body(request, wire.Newcomer)
-
-
-Question = Annotated[wire.Question, Depends(read_question)]
-Newcomer = Annotated[wire.Newcomer, Depends(read_newcomer)]
+# Bodies. Routes read them: FastAPI would parse a body parameter before any dependency runs. So a request
+# without a valid token, or above its rate, is refused before its body is read.
 
 
 def describe_body(model: type[wire.Request]) -> dict[str, Any]:
@@ -221,7 +206,7 @@ def describe_body(model: type[wire.Request]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def _read_body(request: Request, model: type[Body]) -> Body:
+async def read_body(request: Request, model: type[Body]) -> Body:
     """A body of JSON in UTF-8, of limited size, received within a limited time."""
     content_type = request.headers.get("content-type", "")
     if "content-encoding" in request.headers or not _JSON_TYPE.fullmatch(content_type):

@@ -19,8 +19,8 @@ from sharewell.service.http.dependencies import (
     AnyRole,
     Authenticated,
     Caller,
-    Question,
     describe_body,
+    read_body,
 )
 from sharewell.service.http.errors import ProblemException, describe, describe_text, status_of
 from sharewell.service.http.state import app_state, closing_error
@@ -49,13 +49,14 @@ Wait = Annotated[float, Query(ge=0, le=60, description="The longest time to wait
     openapi_extra=describe_body(wire.Question),
     responses=describe(402, 408, 409, 413, 415, 422) | {202: {"model": wire.Ticket}},
 )
-async def ask(caller: Analyst, question: Question, request: Request, response: Response) -> wire.Ticket:
+async def ask(caller: Analyst, request: Request, response: Response) -> wire.Ticket:
     """Ask a question.
 
     The answer comes in the first release slot in which it is ready. If a scheduler makes the question
     wait for its turn, the status is 202 and `Location` has the ticket. Asked again with the same key, a
     question has the same answer and costs nothing more, even if the first response was lost.
     """
+    question = await read_body(request, wire.Question)
     state = app_state(request)
     metrics = state.metrics
     service, sql = caller.service, question.sql
@@ -90,12 +91,13 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
 @router.post(
     "/quote", openapi_extra=describe_body(wire.Question), responses=describe(408, 413, 415, 422)
 )
-async def quote(caller: Analyst, question: Question, request: Request) -> wire.Quote:
+async def quote(caller: Analyst, request: Request) -> wire.Quote:
     """Quote a question's cost and expected standard error; spends nothing.
 
     `pay` and `key` are ignored. A quote is computed from what was published in the last release slot. It
     is cancelled if its client goes away.
     """
+    question = await read_body(request, wire.Question)
     quote = partial(caller.service.quote, caller.principal.name, question.sql)
     return await caller.run_while_connected(request, lambda gone: quote(cancelled=gone))
 

@@ -105,6 +105,8 @@ class AppState:
         self.delay = LoopDelay()
         self.monitor = LedgerMonitor((), self.fail)
         self.datasets: dict[str, HostedDataset] = {}
+        #: How old a question may become until it is taken up, by the path of the request.
+        self._max_queue_seconds: dict[str, float] = {}
         #: The server that runs the application. It decides when to close.
         self.server: uvicorn.Server | None = None
         #: Why the server stops, unless it was told to.
@@ -127,11 +129,8 @@ class AppState:
 
     def is_overloaded(self, path: str) -> bool:
         """Whether questions and quotes at this path have waited for the event loop for too long."""
-        *_, name, verb = ("", "", *path.split("/"))
-        dataset = self.datasets.get(name)
-        if dataset is None or verb not in ("ask", "quote"):
-            return False
-        return self.delay.seconds() > dataset.service.config.service.max_queue_seconds
+        limit = self._max_queue_seconds.get(path)
+        return limit is not None and self.delay.seconds() > limit
 
     async def open(
         self,
@@ -145,6 +144,11 @@ class AppState:
         try:
             registry = await asyncio.to_thread(open_registry)
             self.datasets = {name: HostedDataset(service) for name, service in registry.datasets.items()}
+            self._max_queue_seconds = {
+                f"/v1/datasets/{name}/{verb}": service.config.service.max_queue_seconds
+                for name, service in registry.datasets.items()
+                for verb in ("ask", "quote")
+            }
             self.monitor = LedgerMonitor(registry.datasets.values(), self.fail)
             self.monitor.start()
             self._registry = registry
