@@ -193,7 +193,7 @@ def test_what_analysts_see_changes_only_where_a_slot_ends(monkeypatch):
         with pytest.raises(NotFound):
             service.submission("ann", asked.number)
         later = SimpleNamespace(monotonic=lambda: 1e9 + 1)
-        monkeypatch.setattr("sharewell.service.published.time", later)
+        monkeypatch.setattr("sharewell.service.release_slots.time", later)
         budget, quote, own, everyones, questions = seen()
         assert budget.spent - before[0].spent == asked.cost > 0
         assert quote.paid.cost == 0

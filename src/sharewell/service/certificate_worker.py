@@ -41,7 +41,7 @@ from sharewell.privacy.ledger import (
     Refused,
 )
 from sharewell.query.sql import compile_sql
-from sharewell.service.published import Published
+from sharewell.service.release_slots import Published
 from sharewell.sharing.certificate import Certificate, Report, Standing, promises
 from sharewell.sharing.collective import Ask, Collective, DryRun, Join, Leave
 

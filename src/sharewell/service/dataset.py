@@ -44,7 +44,7 @@ from sharewell.service import serialization
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
-from sharewell.service.published import slot_start
+from sharewell.service.release_slots import slot_start
 from sharewell.service.state import DatasetState, PublicState
 from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
 from sharewell.service.tokens import Principal, TokenStore, check_name

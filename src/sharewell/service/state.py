@@ -12,7 +12,7 @@ import tomllib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sharewell.config.check import Diagnostic
 from sharewell.config.config import Config
@@ -46,7 +46,6 @@ from sharewell.schedulers.registry import Scheduler
 from sharewell.service.ledger import open_ledger
 from sharewell.service.submissions import Submission, Submissions, free_bytes
 from sharewell.service.tokens import TokenStore
-from sharewell.service.turn_queue import TurnQueue
 from sharewell.wire.text import pluralize
 
 _log = logging.getLogger(__name__)
@@ -136,6 +135,49 @@ class PublicState:
     waiting: Mapping[str, int]
     #: How many entries the collective's stream has.
     entries: int
+
+
+Item = TypeVar("Item")
+
+
+class TurnQueue(Generic[Item]):
+    """Items of several analysts, taken from each in turn: a long line of one delays no other's.
+
+    >>> queue = TurnQueue()
+    >>> for analyst, item in [("ben", 1), ("ben", 2), ("ben", 3), ("ann", 4)]:
+    ...     queue.put(analyst, item)
+    >>> [queue.pop() for _ in range(len(queue))]
+    [1, 4, 2, 3]
+    """
+
+    def __init__(self) -> None:
+        # The first is next.
+        self._lines: dict[str, deque[Item]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, analyst: str, item: Item) -> None:
+        """Add an item at the end of its analyst's line."""
+        self._lines.setdefault(analyst, deque()).append(item)
+        self._size += 1
+
+    def pop(self) -> Item:
+        """Take the first item of the analyst whose turn it is; the others come before their next."""
+        analyst = next(iter(self._lines))
+        line = self._lines.pop(analyst)
+        item = line.popleft()
+        if line:
+            self._lines[analyst] = line
+        self._size -= 1
+        return item
+
+    def remove(self, analyst: str) -> list[Item]:
+        """Take all items of an analyst."""
+        line = list(self._lines.pop(analyst, ()))
+        self._size -= len(line)
+        return line
 
 
 class DatasetState:

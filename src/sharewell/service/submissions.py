@@ -34,7 +34,7 @@ from sharewell.privacy.ledger import (
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
 from sharewell.service.ledger.codec import free_answers, read_answers
-from sharewell.service.published import slot_start
+from sharewell.service.release_slots import slot_start
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1

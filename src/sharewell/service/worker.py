@@ -22,10 +22,9 @@ from sharewell.errors import Closed, LedgerError, LedgerUnavailable, SharewellEr
 from sharewell.privacy.driver import Batch, run_free
 from sharewell.privacy.ledger import Event, Ledger, Turn
 from sharewell.schedulers.base import QueueEntry
-from sharewell.service.published import Published
-from sharewell.service.state import DatasetState
+from sharewell.service.release_slots import Published
+from sharewell.service.state import DatasetState, TurnQueue
 from sharewell.service.submissions import UNSTORED, Submission, Submissions, overloaded
-from sharewell.service.turn_queue import TurnQueue
 
 #: The most questions in a batch, and the number of answers after which no more are added: others wait
 #: until a batch is stored.

@@ -11,8 +11,8 @@ from starlette.requests import ClientDisconnect, Request
 from sharewell.errors import RequestError
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http import dependencies
-from sharewell.service.http.release_slots import ReleaseSlots
 from sharewell.service.http.state import ANALYST_THREADS, THREADS_PER_PRINCIPAL, HostedDataset
+from sharewell.service.release_slots import ReleaseSlots
 from sharewell.service.tokens import Principal
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.services import config, serve

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.service.http.health import LoopDelay
-from sharewell.service.http.release_slots import ReleaseSlots as Slots
+from sharewell.service.release_slots import ReleaseSlots as Slots
 from tests.service.http.our_clock import OurClock
 
 

@@ -18,9 +18,9 @@ from sharewell.service.http.errors import too_many_requests
 from sharewell.service.http.health import LedgerMonitor, LoopDelay
 from sharewell.service.http.log import Log
 from sharewell.service.http.metrics import Metrics
-from sharewell.service.http.release_slots import ReleaseSlots
 from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
+from sharewell.service.release_slots import ReleaseSlots
 from sharewell.service.tokens import Principal
 
 #: Failed authentications a second from one network, in the long run and at once.
