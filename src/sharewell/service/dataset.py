@@ -244,7 +244,10 @@ class DatasetService:
         self._require_running()
         if time.monotonic() > deadline:
             raise overloaded()
-        key = _random_key() if key is None else key
+        if key is None:
+            key = _random_key()
+            _require_text(key, sql)
+            return self._submit_new(analyst, sql, pay, key, deadline)
         _require_text(key, sql)
         submission = self._submissions.find(analyst, key)
         if submission is None:

@@ -117,21 +117,21 @@ class AnyToken(HTTPBearer):
         await check_url(request)
         state = app_state(request)
         registry = state.registry
-        credentials = await super().__call__(request)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         try:
-            if credentials is None:
+            if scheme.lower() != "bearer" or not token:
                 raise UnknownToken(
                     "Missing token.", hint="Send the Authorization header with every request; see /docs."
                 )
-            service, principal = registry.authenticate(credentials.credentials)
+            service, principal = registry.authenticate(token)
         except UnknownToken:
-            wait = state.failures.take(_network(_client_address(request, state)))
-            if wait:
+            if wait := state.failures.take(_network(_client_address(request, state))):
                 raise too_many_requests(wait, "Too many requests without a valid token.") from None
             raise
         caller = Caller(principal, service, state.datasets[service.name])
         request.state.caller = caller
-        caller.dataset.limit_rate(principal)
+        if wait := caller.dataset.rate.take(f"{principal.role} {principal.name}"):
+            raise too_many_requests(wait, "This token sends too many requests.")
         return caller
 
 

@@ -57,27 +57,26 @@ async def ask(caller: Analyst, request: Request, response: Response) -> wire.Tic
     question has the same answer and costs nothing more, even if the first response was lost.
     """
     question = await read_body(request, wire.Question)
-    state = app_state(request)
-    metrics = state.metrics
-    service, sql = caller.service, question.sql
+    service, state = caller.service, app_state(request)
+    questions = state.metrics.questions
     submit = partial(
         service.submit,
         caller.principal.name,
-        sql,
+        question.sql,
         pay=question.pay,
         key=question.key,
         # What it has waited for the event loop counts.
         deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )
     try:
-        light = service.is_light(sql, caller.principal.name)
+        light = service.is_light(question.sql, caller.principal.name)
         submission = await caller.run(submit, light=light)
         await caller.dataset.slots.wait(lambda: submission.ready_at <= service.slot_start())
         ticket = await caller.run(lambda: service.describe(submission), light=light)
     except SharewellError:
-        metrics.count_question(service.name, "refused")
+        questions.labels(service.name, "refused").inc()
         raise
-    metrics.count_question(service.name, ticket.state)
+    questions.labels(service.name, ticket.state).inc()
     problem = ticket.problem
     caller.dataset.record_ledger(works=problem is None or not problem.code.startswith("ledger."))
     if problem is not None:

@@ -43,7 +43,7 @@ class HostedDataset:
         self.watchers: Counter[Principal] = Counter()
         self._max_watchers = settings.most_waiting
         rate = settings.requests_per_second
-        self._rate = RateLimiter(rate, max(1.0, 2 * rate))
+        self.rate = RateLimiter(rate, max(1.0, 2 * rate))
         self.threads = {
             "analyst": ThreadPoolExecutor(ANALYST_THREADS, f"{service.name}-analysts"),
             "curator": ThreadPoolExecutor(CURATOR_THREADS, f"{service.name}-curators"),
@@ -54,12 +54,6 @@ class HostedDataset:
         )
         #: When the ledger last failed, on the monotonic clock; None once it has worked again.
         self._ledger_failed: float | None = None
-
-    def limit_rate(self, principal: Principal) -> None:
-        """Count a request of a principal; reject it above the configured rate."""
-        wait = self._rate.take(f"{principal.role} {principal.name}")
-        if wait:
-            raise too_many_requests(wait, "This token sends too many requests.")
 
     def limit_watchers(self, principal: Principal) -> None:
         """Reject one more request that watches a ticket above the configured number."""
@@ -123,7 +117,7 @@ class AppState:
         """The registry, while it is open."""
         if self._registry is None:
             raise Closed("The service is opening.", hint="Try again in a few seconds.")
-        if self.closing:
+        if self.server is not None and self.server.should_exit:
             raise closing_error()
         return self._registry
 
