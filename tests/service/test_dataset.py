@@ -175,7 +175,7 @@ def test_what_analysts_see_changes_only_where_a_slot_ends(monkeypatch):
     # The first slot lasts longer than any machine runs.
     with serve(config(), certificate=True, release_every=1e9) as service:
 
-        def seen() -> list[object]:
+        def seen() -> list[Any]:
             return [
                 service.budget("ann"),
                 service.quote("ann", count(0, 3)),

@@ -218,19 +218,22 @@ class DatasetService:
         finally:
             turn.release()
 
-    def is_light(self, sql: str, analyst: str) -> bool:
-        """Whether a question takes little work for sure: it was compiled before, to few numbers.
+    def find_light(self, sql: str, analyst: str) -> Statement | None:
+        """The statement of a question that takes little work for sure: compiled before, to few numbers.
 
         A question that meets a limit is looked up in the ledger, which may take longer.
         """
+        limits = self.config.service
+        if 4 * len(sql) > limits.max_sql_bytes or not self._submissions.has_room(analyst):
+            return None
         statement = compiled_before(sql, self.config.domain, table=self.name)
-        few = statement is not None and statement.size <= LIGHT
-        return few and self._submissions.has_room(analyst)
+        is_light = statement is not None and statement.size <= min(LIGHT, limits.most_numbers)
+        return statement if is_light else None
 
     def submit(
         self,
         analyst: str,
-        sql: str,
+        sql: str | Statement,
         *,
         pay: bool = True,
         key: str | None = None,
@@ -244,11 +247,13 @@ class DatasetService:
         self._require_running()
         if time.monotonic() > deadline:
             raise overloaded()
+        if not isinstance(sql, Statement):
+            _require_unicode(sql)
         if key is None:
-            key = _random_key()
-            _require_text(key, sql)
-            return self._submit_new(analyst, sql, pay, key, deadline)
-        _require_text(key, sql)
+            return self._submit_new(analyst, sql, pay, _random_key(), deadline)
+        if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
+            raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
+        _require_unicode(key)
         submission = self._submissions.find(analyst, key)
         if submission is None:
             try:
@@ -259,26 +264,28 @@ class DatasetService:
                     submission = self._submissions.recall(analyst, key)
                 if submission is None:
                     raise
-        if not submission.asks(sql, pay):
+        if not submission.asks(sql if isinstance(sql, str) else sql.text, pay):
             raise key_reused(key)
         return submission
 
-    def _submit_new(self, analyst: str, sql: str, pay: bool, key: str, deadline: float) -> Submission:
+    def _submit_new(
+        self, analyst: str, sql: str | Statement, pay: bool, key: str, deadline: float
+    ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
-        statement = self._compile_new(sql)
-        self._worker.state.mechanism.require(analyst)
+        if not isinstance(sql, Statement):
+            sql = self._compile_new(sql)
         # On a snapshot, since the worker may change the mechanism meanwhile.
         mechanism = self._worker.published.get().mechanism
-        work = [mechanism.work(block, pay=pay) for block in statement.blocks]
-        seconds = self._limit(statement, work)
+        self._worker.state.mechanism.require(analyst)
+        seconds = self._limit(sql, [mechanism.work(block, pay=pay) for block in sql.blocks])
         try:
             self._submissions.require_room(analyst)
         except StorageFull:
-            if not pay or not self._would_pay(statement, analyst):
+            if not pay or not self._would_pay(sql, analyst):
                 raise
-        asked = Asked(key, analyst, {"sql": statement.text}, pay)
+        asked = Asked(key, analyst, {"sql": sql.text}, pay)
         return self._worker.submit(
-            Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
+            Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
         )
 
     def _would_pay(self, statement: Statement, analyst: str) -> bool:
@@ -577,12 +584,10 @@ def _random_key() -> str:
     return blake2b(next(_KEYS).to_bytes(8), key=_KEY_SECRET, digest_size=16).hexdigest()
 
 
-def _require_text(key: str, sql: str) -> None:
-    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
-        raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
+def _require_unicode(text: str) -> None:
     try:
-        (key + sql).encode()
-    except (TypeError, UnicodeEncodeError):
+        text.encode()
+    except (AttributeError, UnicodeEncodeError):
         raise RequestError(
             "A key and a statement must be strings of valid Unicode.",
             hint="One of them has half of a surrogate pair, or is not a string.",

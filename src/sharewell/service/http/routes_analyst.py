@@ -59,20 +59,20 @@ async def ask(caller: Analyst, request: Request, response: Response) -> wire.Tic
     question = await read_body(request, wire.Question)
     service, state = caller.service, app_state(request)
     questions = state.metrics.questions
+    light = service.find_light(question.sql, caller.principal.name)
     submit = partial(
         service.submit,
         caller.principal.name,
-        question.sql,
+        light or question.sql,
         pay=question.pay,
         key=question.key,
         # What it has waited for the event loop counts.
         deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )
     try:
-        light = service.is_light(question.sql, caller.principal.name)
-        submission = await caller.run(submit, light=light)
+        submission = await caller.run(submit, light=light is not None)
         await caller.dataset.slots.wait(lambda: submission.ready_at <= service.slot_start())
-        ticket = await caller.run(lambda: service.describe(submission), light=light)
+        ticket = await caller.run(lambda: service.describe(submission), light=light is not None)
     except SharewellError:
         questions.labels(service.name, "refused").inc()
         raise
@@ -213,8 +213,8 @@ async def _find(caller: Caller, number: int) -> Submission:
 
 
 async def _describe(caller: Caller, submission: Submission) -> wire.Ticket:
-    light = caller.service.is_light(submission.sql, submission.analyst)
-    return await caller.run(lambda: caller.service.describe(submission), light=light)
+    light = caller.service.find_light(submission.sql, submission.analyst)
+    return await caller.run(lambda: caller.service.describe(submission), light=light is not None)
 
 
 async def _wait_until_done(
