@@ -104,7 +104,8 @@ class DatasetService:
         self.tokens = TokenStore(config.service.access) if tokens is None else tokens
         self._info = serialization.dataset_info(config)
         self._close_ledger: Callable[[], None] = lambda: None
-        self._release_every = release_every
+        #: Until when changes are shown, on the monotonic clock; newer ones are in the next slot.
+        self.slot_start = partial(slot_start, release_every)
         limits = config.service
         self._compile = partial(compile_sql, domain=config.domain, table=config.name)
         self._compile_new = partial(
@@ -250,7 +251,7 @@ class DatasetService:
         if not isinstance(sql, Statement):
             _require_unicode(sql)
         if key is None:
-            return self._submit_new(analyst, sql, pay, _random_key(), deadline)
+            return self._submit_new(analyst, sql, pay, _random_key(), deadline, has_new_key=True)
         if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
             raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
         _require_unicode(key)
@@ -269,7 +270,14 @@ class DatasetService:
         return submission
 
     def _submit_new(
-        self, analyst: str, sql: str | Statement, pay: bool, key: str, deadline: float
+        self,
+        analyst: str,
+        sql: str | Statement,
+        pay: bool,
+        key: str,
+        deadline: float,
+        *,
+        has_new_key: bool = False,
     ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
         if not isinstance(sql, Statement):
@@ -284,9 +292,9 @@ class DatasetService:
             if not pay or not self._would_pay(sql, analyst):
                 raise
         asked = Asked(key, analyst, {"sql": sql.text}, pay)
-        return self._worker.submit(
-            Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
-        )
+        new = Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
+        new.has_new_key = has_new_key
+        return self._worker.submit(new)
 
     def _would_pay(self, statement: Statement, analyst: str) -> bool:
         """Whether the mechanism would buy something for a statement; spends nothing."""
@@ -308,10 +316,6 @@ class DatasetService:
     ) -> Submission:
         """Submit a question, and wait for the answer."""
         return self.submit(analyst, sql, pay=pay, key=key).wait(timeout)
-
-    def slot_start(self) -> float:
-        """Until when changes are shown, on the monotonic clock; newer ones are in the next slot."""
-        return slot_start(self._release_every)
 
     def submission(self, analyst: str, number: int) -> Submission:
         """One of an analyst's questions, by its number."""

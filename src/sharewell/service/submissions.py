@@ -72,6 +72,8 @@ class Submission:
         self.analyst, self.key, self.pay = asked.analyst, asked.key, asked.pay
         self.sql: str = asked.question["sql"]
         self.number = UNSTORED
+        #: Whether the key was made for it, so that the ledger has no question of that key.
+        self.has_new_key = False
         #: The estimated time that computing it takes; 0 where it was asked before a restart.
         self.seconds = seconds
         #: Until when the worker must have taken it up, on the monotonic clock.
@@ -317,7 +319,9 @@ class Submissions:
             if number in self._by_number:
                 return
             found = self._by_key.get((asked.analyst, asked.key))
-            if found is None or not found.asks(asked.question["sql"], asked.pay):
+            if found is None or not (
+                found.asked is asked or found.asks(asked.question["sql"], asked.pay)
+            ):
                 if found is not None:
                     found.settle(key_reused(asked.key))
                 found = Submission(asked, self._compile)
@@ -379,8 +383,12 @@ class Submissions:
 
     def adopt_stored(self, batch: Sequence[Submission]) -> None:
         """Settle submissions whose key was used before with what the ledger has stored for it."""
-        new = {(each.analyst, each.key): each for each in batch if not each.stored and not each.done}
-        for question in self._ledger.find(new):
+        new = {
+            (each.analyst, each.key): each
+            for each in batch
+            if not (each.stored or each.done or each.has_new_key)
+        }
+        for question in self._ledger.find(new) if new else ():
             submission = new[question.asked.analyst, question.asked.key]
             if not submission.asks(question.asked.question["sql"], question.asked.pay):
                 self.drop([submission], key_reused(submission.key))

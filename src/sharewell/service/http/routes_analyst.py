@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
@@ -156,7 +156,7 @@ async def _events(request: Request, caller: Caller, submission: Submission) -> A
             elif silence >= HEARTBEAT_INTERVAL:
                 silence = 0.0
                 yield ": still waiting\n\n"
-            await _until_done(request, caller, submission, WATCH_INTERVAL)
+            await _is_done(request, caller, submission, WATCH_INTERVAL)
             silence += WATCH_INTERVAL
 
 
@@ -224,21 +224,21 @@ async def _wait_until_done(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while (left := deadline - loop.time()) > 0:
-        if submission.done_at <= caller.service.slot_start() or app_state(request).closing:
+        if await _is_done(request, caller, submission, min(left, WATCH_INTERVAL)):
             return
-        await _until_done(request, caller, submission, min(left, WATCH_INTERVAL))
         if await request.is_disconnected():
             raise ClientDisconnect
 
 
-def _until_done(
-    request: Request, caller: Caller, submission: Submission, seconds: float
-) -> Awaitable[None]:
-    """Complete in the first slot in which a question is done, time is up or the service closes."""
+async def _is_done(request: Request, caller: Caller, submission: Submission, seconds: float) -> bool:
+    """Whether a question is done, or the service closes, in a slot before the time is up."""
     state, service = app_state(request), caller.service
-    return caller.dataset.slots.wait(
-        lambda: submission.done_at <= service.slot_start() or state.closing, seconds
-    )
+
+    def is_done() -> bool:
+        return submission.done_at <= service.slot_start() or state.closing
+
+    await caller.dataset.slots.wait(is_done, seconds)
+    return is_done()
 
 
 def _was_interrupted(ticket: wire.Ticket) -> bool:
