@@ -18,8 +18,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from benchmarks.broker import ANALYSTS, SETTINGS, questions
-from benchmarks.load import get, post, seconds
 from benchmarks.ratio import Ratio
+from benchmarks.traffic import get, post, seconds
 from sharewell.config import read_config
 from sharewell.service.http.server import bind
 from sharewell.service.lifecycle import begin
@@ -44,10 +44,10 @@ ASK = "/v1/datasets/people/ask"
 def run() -> list[Ratio]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tokens = _prepare(folder)
+        tokens = prepare(folder)
         texts = list(islice(questions(), TEXTS))
         with serving(folder) as (port, process):
-            _warm_up(port, tokens, texts)
+            warm_up(port, tokens, texts)
             constant = [[get("/healthz")] * EACH for _ in range(CONNECTIONS)]
             cached = [
                 [
@@ -61,9 +61,9 @@ def run() -> list[Ratio]:
             seconds(port, refused[:10], status="4")
             rounds = [
                 (
-                    _measure(port, process, cached),
-                    _measure(port, process, constant),
-                    _measure(port, process, refused, status="4"),
+                    measure(port, process, cached),
+                    measure(port, process, constant),
+                    measure(port, process, refused, status="4"),
                 )
                 for _ in range(ROUNDS)
             ]
@@ -76,7 +76,7 @@ def run() -> list[Ratio]:
     ]
 
 
-class _Cost:
+class Cost:
     """Seconds and CPU seconds of one request."""
 
     def __init__(self, seconds: float, cpu: float) -> None:
@@ -84,30 +84,32 @@ class _Cost:
         self.cpu = cpu
 
 
-def _measure(port: int, process: int, connections: list[list[bytes]], status: str = "200") -> _Cost:
+def measure(port: int, process: int, connections: list[list[bytes]], status: str = "200") -> Cost:
+    """The seconds and CPU seconds of one of many requests."""
     count = sum(map(len, connections))
-    before = _cpu(process)
+    before = cpu_of(process)
     took = seconds(port, connections, status)
-    return _Cost(took / count, (_cpu(process) - before) / count)
+    return Cost(took / count, (cpu_of(process) - before) / count)
 
 
-def _cpu(process: int) -> float:
+def cpu_of(process: int) -> float:
     """CPU seconds that a process has used, in all its threads."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _warm_up(port: int, tokens: list[str], texts: list[str]) -> None:
+def warm_up(port: int, tokens: list[str], texts: list[str]) -> None:
+    """Have every question answered once, and every analyst once."""
     seconds(port, [[post(ASK, {"sql": text}, tokens[0]) for text in texts]])
     seconds(port, [[post(ASK, {"sql": texts[0]}, token) for token in tokens]])
 
 
-def _prepare(folder: Path) -> list[str]:
+def prepare(folder: Path, service: str = SERVICE) -> list[str]:
     """Write a configuration and its rows; a token for each analyst."""
     (folder / "people.csv").write_text("age\n" + "\n".join(str(n % 86) for n in range(5000)) + "\n")
     shares = "".join(f'[analysts.a{at}]\nshare = "1/{ANALYSTS}"\n' for at in range(ANALYSTS))
     path = folder / "sharewell.toml"
-    path.write_text(SETTINGS + shares + SERVICE)
+    path.write_text(SETTINGS + shares + service)
     config = read_config(path)
     begin(config)
     access = TokenStore(config.service.access)

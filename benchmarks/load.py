@@ -1,65 +1,67 @@
-"""Load from a process of its own: many connections, each sending its next request once answered."""
+"""An open load above what the server can take: how late its answers are, and what a refusal costs.
+
+Requests come at one and a half times the rate that a core can serve, however slowly they are answered.
+The server answers some, and refuses the others with 503 and Retry-After.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import subprocess
-import sys
-import time
+import tempfile
+from itertools import islice
+from pathlib import Path
 
-#: The requests of one connection, as bytes, in order.
-Requests = list[bytes]
+from benchmarks.broker import ANALYSTS, questions
+from benchmarks.http import (
+    ASK,
+    CONNECTIONS,
+    EACH,
+    SERVICE,
+    TEXTS,
+    cpu_of,
+    measure,
+    prepare,
+    serving,
+    warm_up,
+)
+from benchmarks.ratio import Ratio
+from benchmarks.traffic import offer, post
 
-
-def post(path: str, body: object, token: str = "") -> bytes:
-    """A request with a JSON body, as bytes."""
-    content = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
-    )
-    return head.encode() + content
-
-
-def get(path: str) -> bytes:
-    """A request without a body, as bytes."""
-    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
-
-
-def seconds(port: int, connections: list[Requests], status: str = "200") -> float:
-    """The time that a server takes for all requests; every status must be the given one."""
-    words = json.dumps([port, status, [[each.decode() for each in one] for one in connections]])
-    command = [sys.executable, "-m", "benchmarks.load"]
-    ran = subprocess.run(command, input=words, capture_output=True, text=True, check=True)
-    return float(ran.stdout)
+#: How long the load lasts, in seconds, and how many times what a core can serve it offers.
+DURATION, TIMES = 15.0, 1.5
+#: How old a question may become until it is taken up, in seconds. An answer may wait as long again for
+#: the event loop on its way out; its slot and the delay that is not measured yet come on top.
+MOST_QUEUED, MARGIN = 2.0, 1.0
+LIMIT = f"max_queue_seconds = {MOST_QUEUED}\n"
 
 
-async def _all(port: int, status: str, connections: list[Requests]) -> float:
-    lines = [await asyncio.open_connection("127.0.0.1", port) for _ in connections]
-    begun = time.perf_counter()
-    pairs = zip(lines, connections, strict=True)
-    await asyncio.gather(*(_send(*line, status, mine) for line, mine in pairs))
-    took = time.perf_counter() - begun
-    for _, writer in lines:
-        writer.close()
-    return took
+def run() -> list[Ratio]:
+    with tempfile.TemporaryDirectory() as name:
+        tokens = prepare(Path(name), SERVICE + LIMIT)
+        texts = list(islice(questions(), TEXTS))
+        asks = [
+            post(ASK, {"sql": texts[at % TEXTS]}, tokens[at % ANALYSTS])
+            for at in range(CONNECTIONS * EACH)
+        ]
+        with serving(Path(name)) as (port, process):
+            warm_up(port, tokens, texts)
+            alone = measure(port, process, [asks[at::CONNECTIONS] for at in range(CONNECTIONS)])
+            before = cpu_of(process)
+            replies = offer(port, asks, TIMES / alone.cpu, DURATION)
+            cpu = cpu_of(process) - before
+    answered = sorted(reply.seconds for reply in replies if reply.status == 200)
+    refused = sorted(reply.seconds for reply in replies if reply.status == 503 and reply.retry_after)
+    if not refused or len(answered) + len(refused) < len(replies):
+        raise SystemExit("An overloaded server must answer, or refuse with 503 and Retry-After.")
+    load = f"{TIMES / alone.cpu:.0f} a second, {len(refused) / len(replies):.0%} refused"
+    refusal = (cpu - len(answered) * alone.cpu) / len(refused)
+    most = 2 * MOST_QUEUED + MARGIN
+    return [
+        Ratio(f"open load, {load}: answer, p99", _late(answered), "its limit", most, 1),
+        Ratio("open load: refusal, p99", _late(refused), "its limit", MOST_QUEUED + MARGIN, 1),
+        Ratio("open load: CPU of a refusal with 503", refusal, "an answer", alone.cpu, 1),
+    ]
 
 
-async def _send(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, status: str, requests: Requests
-) -> None:
-    for request in requests:
-        writer.write(request)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if not head.startswith(f"http/1.1 {status}".encode()):
-            raise SystemExit(head.decode())
-        length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
-        await reader.readexactly(int(length))
-
-
-if __name__ == "__main__":
-    import uvloop
-
-    port, status, texts = json.load(sys.stdin)
-    print(uvloop.run(_all(port, status, [[each.encode() for each in one] for one in texts])))
+def _late(seconds: list[float]) -> float:
+    """The 99th percentile of sorted times."""
+    return seconds[round(0.99 * len(seconds)) - 1]

@@ -13,7 +13,7 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Answered, MemoryLedger, Released
 from sharewell.service import certificate_worker, dataset
-from sharewell.service.http.release_slots import ReleaseSlots
+from sharewell.service.release_slots import ReleaseSlots
 from sharewell.sharing.certificate import Report
 from tests.service.http.operations import DATASET, OPERATIONS, Operation
 from tests.service.http.servers import COUNT, running, write_dataset

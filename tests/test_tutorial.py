@@ -247,7 +247,7 @@ def test_the_commands_of_the_guide_can_be_typed(words):
 def test_the_metrics_that_the_guide_names_are_there():
     metrics = Metrics()
     metrics.count_request("GET", "/healthz", 200, 0.1)
-    metrics.count_question("people", "answered")
+    metrics.questions.labels("people", "answered").inc()
     shown = metrics.render({"people": 0}).decode()
     named = set(re.findall(r"sharewell_\w+", read(CURATOR)))
     assert len(named) == 4

@@ -33,7 +33,7 @@ def test_a_file_without_a_service_table_has_all_defaults(tmp_path):
         max_sql_bytes=16_384,
         max_queue_seconds=5.0,
         max_free_bytes=64_000_000,
-        max_seconds=20.0,
+        max_seconds=5.0,
         max_seconds_waiting=60.0,
         max_megabytes=500,
         certificate=True,

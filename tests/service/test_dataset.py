@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.tokens import Principal, TokenStore
 from tests.service.datasets import open_service, write_dataset
-from tests.service.services import MECHANISMS, count
+from tests.service.services import MECHANISMS, config, count, serve
 from tests.service.waiting import comes_true
 
 
@@ -168,6 +169,38 @@ def test_when_a_question_was_answered_is_not_seen_before_the_next_slot(tmp_path)
         except TooMany:
             refused = True
         assert refused or time.monotonic() // 10 > begun, "it is still the same slot"
+
+
+def test_what_analysts_see_changes_only_where_a_slot_ends(monkeypatch):
+    # The first slot lasts longer than any machine runs.
+    with serve(config(), certificate=True, release_every=1e9) as service:
+
+        def seen() -> list[Any]:
+            return [
+                service.budget("ann"),
+                service.quote("ann", count(0, 3)),
+                service.certificate("ann"),
+                service.certificate(),
+                service.questions("ann"),
+            ]
+
+        before = seen()
+        asked = service.ask("ann", count(0, 3), timeout=60)
+        assert service._certificate is not None
+        service._certificate.wait()
+        assert seen() == before
+        assert service.describe(asked).state == "waiting"
+        with pytest.raises(NotFound):
+            service.submission("ann", asked.number)
+        later = SimpleNamespace(monotonic=lambda: 1e9 + 1)
+        monkeypatch.setattr("sharewell.service.release_slots.time", later)
+        budget, quote, own, everyones, questions = seen()
+        assert budget.spent - before[0].spent == asked.cost > 0
+        assert quote.paid.cost == 0
+        assert own.analysts[0].answers == 1
+        assert own.behind == everyones.behind == 0
+        assert questions.tickets == (service.describe(service.submission("ann", asked.number)),)
+        assert questions.tickets[0].state == "answered"
 
 
 def test_in_one_process_a_limit_on_waiting_questions_counts_what_waits_now(tmp_path):

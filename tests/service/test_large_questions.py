@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from sharewell.config import parse_config
 from sharewell.errors import QueryTooComplex, RequestError, TooMany
 from sharewell.mechanisms.base import Work
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
@@ -21,6 +25,28 @@ from tests.service.waiting import comes_true
 
 LARGE = "SELECT age, COUNT(*) FROM people WHERE age <> {} GROUP BY age"
 SMALL = count(0, 4)
+WIDE = """
+[dataset]
+source = "people.csv"
+population = 1000
+[budget]
+epsilon = 10
+error_threshold = 20
+[attributes.a]
+type = "integer"
+low = 0
+high = {high}
+[attributes.b]
+type = "integer"
+low = 0
+high = {high}
+[analysts.ann]
+share = "1/2"
+[mechanism]
+seed = "{seed}"
+query_budget = "1/80"
+"""
+GROUPS = "SELECT a, b, COUNT(*) FROM people GROUP BY a, b"
 
 
 @pytest.fixture(autouse=True)
@@ -192,8 +218,34 @@ def test_a_quote_whose_client_is_gone_is_not_computed(monkeypatch):
         for each in (quote, waits):
             with pytest.raises(RequestError, match="cancelled"):
                 each.result(60)
-        # The first block was being computed, with and without paying; the second never was.
-        assert slow.begun == 2
+        # It ends at the first row that is looked up: without paying and the second block come never.
+        assert slow.begun == 1
+
+
+def is_at_least(counter: Iterator[int], last: int) -> bool:
+    return next(counter) >= last
+
+
+@pytest.mark.parametrize(
+    ("seed", "cells"),
+    [("identity", 2500), ("identity", 256), ("prefix", 400), ("total", 400)],
+    ids=["sparse", "dense", "woodbury", "square root"],
+)
+def test_a_quote_is_cancelled_within_a_block_of_many_groups(seed, cells):
+    side = math.isqrt(cells)
+    settings = parse_config(WIDE.format(seed=seed, high=side - 1))
+    checks = itertools.count(1)
+    with serve(settings) as service:
+        service.quote("ann", GROUPS)
+        service.quote("ann", GROUPS, cancelled=lambda: not next(checks))
+        every = next(checks) - 1
+        assert every > cells / 256, "it is checked often"
+        for last in (2, every // 2, every):
+            checks = itertools.count(1)
+            with pytest.raises(RequestError, match="cancelled"):
+                service.quote("ann", GROUPS, cancelled=partial(is_at_least, checks, last))
+            assert next(checks) == last + 1, "nothing was computed after it"
+        assert service.quote("ann", GROUPS).groups == cells
 
 
 def test_a_quote_that_waits_for_its_turn_ends_once_its_client_is_gone(monkeypatch):

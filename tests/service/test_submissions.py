@@ -171,7 +171,7 @@ def test_above_the_quota_new_free_questions_are_refused_and_all_others_answered(
             answered.append(ask(service, BY_AGE, f"{len(answered)}", pay=False))
         assert 4 < len(answered) < 20
         # Wait for the next release slot.
-        comes_true(lambda: not service._submissions._ends_since_slot("ann"))
+        comes_true(lambda: not service._submissions._unpublished("ann"))
         before = len(ledger)
         with pytest.raises(StorageFull, match="the limit is 20,000") as caught:
             ask(service, BY_AGE, "new", pay=False)

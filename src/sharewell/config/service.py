@@ -45,7 +45,7 @@ SERVICE_OPTIONS = (
         64_000_000,
         "how many bytes of one analyst's free questions and answers are stored",
     ),
-    Option("max_seconds", number(0.01, 86_400), 20, "how long computing one question may take"),
+    Option("max_seconds", number(0.01, 86_400), 5, "how long computing one question may take"),
     Option(
         "max_seconds_waiting",
         number(0.01, 86_400),

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
+from sharewell.cancellation import checked
 from sharewell.errors import PrivacyError
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.base import (
@@ -217,7 +218,7 @@ class CacheReconstruct(Mechanism):
     def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
         """The standard errors after a purchase; None where there is something to buy and no money."""
         rows = block.primitive
-        known = [self._lookup(row) for row in rows]
+        known = [self._lookup(row) for row in checked(rows)]
         if not pay or (None not in known and self.answers == "estimate"):
             variances = self._reconstruction.estimate(rows)[1]
             sources = tuple("cached" if cached else "reconstructed" for cached in known)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dger
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements
 from sharewell.query.linear import LinearQuery
 
@@ -102,7 +103,7 @@ class Dense:
 
 
 def _matrix(rows: Sequence[LinearQuery]) -> Vector:
-    return np.array([_weights(row) for row in rows], dtype=np.float64)
+    return np.array([_weights(row) for row in checked(rows)], dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)

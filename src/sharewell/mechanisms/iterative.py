@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements
 from sharewell.mechanisms.sparse import sparse
 from sharewell.query.linear import LinearQuery
@@ -48,7 +49,7 @@ class Iterative:
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances; infinite where no solution is found."""
         values, variances = np.empty(len(queries)), np.empty(len(queries))
-        for at, query in enumerate(queries):
+        for at, query in enumerate(checked(queries, 1)):
             weights = query.to_vector().astype(np.float64)
             solution, found = self._solve(weights)
             values[at] = solution @ self._weighted

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Unsuitable
 from sharewell.query.diagram import Node
 from sharewell.query.linear import LinearQuery
@@ -115,7 +116,7 @@ class SparseFactor:
         if self._solve:
             rest = self._seed_variance * (self._rest @ asked.T) - self._scaled.T @ own
             rest = sp.csc_array(rest)
-            for start in range(0, asked.shape[0], CHUNK):
+            for start in checked(range(0, asked.shape[0], CHUNK), 1):
                 part = rest[:, start : start + CHUNK].toarray()
                 solved = self._solve(part)
                 values[start : start + CHUNK] += self._rest_misses @ solved
@@ -141,7 +142,7 @@ def _stacked(
 def sparse(queries: Sequence[LinearQuery]) -> sp.csr_array:
     """Queries as a sparse matrix; what they have in common in their diagrams is expanded once."""
     memo: dict[Node, tuple[NDArray[np.int64], Vector, int]] = {}
-    parts = [_expand(query.root, memo) if query.root else None for query in queries]
+    parts = [_expand(query.root, memo) if query.root else None for query in checked(queries)]
     indptr = np.cumsum([0, *(len(part[0]) if part else 0 for part in parts)])
     cells = np.concatenate([np.zeros(0, dtype=np.int64), *(part[0] for part in parts if part)])
     scaled = [

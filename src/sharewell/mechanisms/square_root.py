@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements
 from sharewell.mechanisms.row_basis import Combination, RowBasis
@@ -81,7 +82,7 @@ class SquareRoot:
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances; infinite where nothing determines them."""
         values, variances = np.zeros(len(queries)), np.full(len(queries), np.inf)
-        for start in range(0, len(queries), CHUNK):
+        for start in checked(range(0, len(queries), CHUNK), 1):
             chunk = queries[start : start + CHUNK]
             found = [self._basis.coefficients(query.primitive.to_vector()) for query in chunk]
             known = [at for at, combination in enumerate(found) if combination]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dtpsv
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.kronecker import KroneckerSum, Runs, runs
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Unsuitable
 from sharewell.query.linear import LinearQuery
@@ -64,7 +65,7 @@ class Woodbury:
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances, by one triangular solve each."""
         values, variances = np.empty(len(queries)), np.empty(len(queries))
-        for at, query in enumerate(queries):
+        for at, query in enumerate(checked(queries)):
             column = self._column(query)
             values[at] = self._from_seed(query) + column @ self._residual
             variances[at] = (
@@ -80,8 +81,8 @@ class Woodbury:
         terms = Terms(self._terms.covariance)
         for row in batch.rows:
             terms.append(row)
-        columns = np.array([self._column(query) for query in distinct])
-        shared = self._seed_variance * np.array([terms.inner(query) for query in distinct])
+        columns = np.array([self._column(query) for query in checked(distinct)])
+        shared = self._seed_variance * np.array([terms.inner(query) for query in checked(distinct)])
         shared -= columns @ columns[bought].T
         inner = shared[bought]
         inner[np.diag_indices(len(bought))] += batch.variances

@@ -41,6 +41,7 @@ from sharewell.privacy.ledger import (
     Refused,
 )
 from sharewell.query.sql import compile_sql
+from sharewell.service.release_slots import Published
 from sharewell.sharing.certificate import Certificate, Report, Standing, promises
 from sharewell.sharing.collective import Ask, Collective, DryRun, Join, Leave
 
@@ -48,8 +49,6 @@ from sharewell.sharing.collective import Ask, Collective, DryRun, Join, Leave
 MESSAGE = 256
 #: How long to collect entries for a message, in seconds: many small ones would disturb answering.
 GATHER = 0.05
-#: How long a caller waits for an up-to-date report by default, in seconds, before it gets the last one.
-PATIENCE = 0.5
 #: The pause before a dead process is replaced, in seconds: doubled from the first to the last while
 #: processes die within as long as the last.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 60.0
@@ -74,7 +73,9 @@ class CertificateWorker:
     Privacy: the process gets public values only, and never data.
     """
 
-    def __init__(self, config: Config, ledger: Ledger, entries: int = 0) -> None:
+    def __init__(
+        self, config: Config, ledger: Ledger, entries: int = 0, *, release_every: float = 0.0
+    ) -> None:
         self._config = config
         self._ledger = ledger
         shares = dict(_initial_shares(ledger))
@@ -93,7 +94,7 @@ class CertificateWorker:
         #: How many entries the ledger holds.
         self._entries = entries
         #: The last report; None while the process is being replaced.
-        self._report: Report | SharingError | None = self._empty
+        self._report: Published[Report | SharingError | None] = Published(self._empty, release_every)
         self._process: SpawnProcess | None = None
         self._closing = False
         self._thread = Thread(target=self._supervise, daemon=True, name="certificate")
@@ -105,30 +106,28 @@ class CertificateWorker:
             self._entries = entries
             self._changed.notify_all()
 
-    def report(self, patience: float = PATIENCE) -> Report:
-        """The report, up to date if that takes no longer than `patience`; `behind` says if it is not."""
-        with self._changed:
-            self._changed.wait_for(self._is_settled, patience)
-            if self._report is None or self._closing:
-                raise Closed(
-                    "The certificate's process is being restarted.", hint="Try again in a few seconds."
-                )
-            if isinstance(self._report, SharingError):
-                raise self._report
-            return replace(self._report, behind=max(0, self._entries - self._report.entries))
+    def report(self, entries: int) -> Report:
+        """The published report; `behind` says how many of so many entries it does not cover."""
+        found = self._report.get()
+        if found is None or self._closing:
+            raise Closed(
+                "The certificate's process is being restarted.", hint="Try again in a few seconds."
+            )
+        if isinstance(found, SharingError):
+            raise found
+        return replace(found, behind=max(0, entries - found.entries))
 
-    def wait(self, timeout: float = 60.0) -> Report:
-        """The report that covers everything so far."""
-        report = self.report(timeout)
-        if report.behind:
-            raise SharingError(f"The certificate is still {report.behind} entries behind.")
-        return report
+    def wait(self, timeout: float = 60.0) -> None:
+        """Wait for a report that covers everything so far, or says that there is none."""
+        with self._changed:
+            if not self._changed.wait_for(self._is_settled, timeout):
+                raise SharingError(f"The certificate is behind after {timeout:g} seconds.")
 
     def _is_settled(self) -> bool:
         """Whether there is no report to wait for."""
-        if isinstance(self._report, Report):
-            return self._report.entries >= self._entries or self._closing
-        return self._report is not None or self._closing
+        last = self._report.latest
+        covers_all = last.entries >= self._entries if isinstance(last, Report) else last is not None
+        return covers_all or self._closing
 
     def close(self) -> None:
         """End the process."""
@@ -159,9 +158,8 @@ class CertificateWorker:
             except Exception:
                 self._publish(_could_not_follow())
                 return
+            self._publish(None)
             with self._changed:
-                self._report = None
-                self._changed.notify_all()
                 if time.monotonic() - started > LAST_PAUSE:
                     pause = FIRST_PAUSE
                 self._changed.wait_for(lambda: self._closing, pause)
@@ -222,9 +220,9 @@ class CertificateWorker:
             found = replace(found, scheduler=self._empty.scheduler, promises=self._empty.promises)
         self._publish(found)
 
-    def _publish(self, report: Report | SharingError) -> None:
+    def _publish(self, report: Report | SharingError | None) -> None:
         with self._changed:
-            self._report = report
+            self._report.put(report)
             self._changed.notify_all()
 
 

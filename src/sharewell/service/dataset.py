@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import secrets
@@ -10,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
 
 from sharewell import wire
+from sharewell.cancellation import cancelled_by
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import (
@@ -41,6 +44,7 @@ from sharewell.service import serialization
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
+from sharewell.service.release_slots import slot_start
 from sharewell.service.state import DatasetState, PublicState
 from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
 from sharewell.service.tokens import Principal, TokenStore, check_name
@@ -53,6 +57,8 @@ _log = logging.getLogger(__name__)
 MAX_KEY_LENGTH = 200
 #: The most entries on a page.
 MAX_PAGE = 1_000
+#: What keys of this process are made from.
+_KEYS, _KEY_SECRET = itertools.count(), secrets.token_bytes(32)
 #: How long to wait until another process has closed the ledger, in seconds.
 LEDGER_WAIT = 30.0
 #: How often a quote that waits for its turn checks whether it was cancelled, in seconds.
@@ -98,6 +104,8 @@ class DatasetService:
         self.tokens = TokenStore(config.service.access) if tokens is None else tokens
         self._info = serialization.dataset_info(config)
         self._close_ledger: Callable[[], None] = lambda: None
+        #: Until when changes are shown, on the monotonic clock; newer ones are in the next slot.
+        self.slot_start = partial(slot_start, release_every)
         limits = config.service
         self._compile = partial(compile_sql, domain=config.domain, table=config.name)
         self._compile_new = partial(
@@ -127,7 +135,9 @@ class DatasetService:
         self._certificate: CertificateWorker | None = None
         state = self._worker.state
         if certificate and not state.history.recovered:
-            self._certificate = CertificateWorker(state.config, ledger, state.history.entries)
+            self._certificate = CertificateWorker(
+                state.config, ledger, state.history.entries, release_every=release_every
+            )
         self._worker.start()
 
     @classmethod
@@ -189,34 +199,42 @@ class DatasetService:
         """What a statement would cost, and its expected standard errors; spends nothing.
 
         It is computed on what was published in the last release slot, so that no question waits for it.
-        It ends early once `cancelled` says that no one waits for it.
+        It ends early, within a block of many groups too, once `cancelled` says that its client is gone.
         """
+
+        def check() -> None:
+            if cancelled():
+                raise RequestError("The quote was cancelled.", hint="Ask for it again.")
+
         statement = self._compile_new(sql)
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         self._limit(statement, [mechanism.work(block) for block in statement.blocks])
         turn = self._quoting[analyst]
         while not turn.acquire(timeout=CANCEL_POLL):
-            if cancelled():
-                raise serialization.quote_cancelled()
+            check()
         try:
-            return serialization.quote(mechanism, statement, analyst, cancelled)
+            with cancelled_by(check):
+                return serialization.quote(mechanism, statement, analyst)
         finally:
             turn.release()
 
-    def is_light(self, sql: str, analyst: str) -> bool:
-        """Whether a question takes little work for sure: it was compiled before, to few numbers.
+    def find_light(self, sql: str, analyst: str) -> Statement | None:
+        """The statement of a question that takes little work for sure: compiled before, to few numbers.
 
         A question that meets a limit is looked up in the ledger, which may take longer.
         """
+        limits = self.config.service
+        if 4 * len(sql) > limits.max_sql_bytes or not self._submissions.has_room(analyst):
+            return None
         statement = compiled_before(sql, self.config.domain, table=self.name)
-        few = statement is not None and statement.size <= LIGHT
-        return few and self._submissions.has_room(analyst)
+        is_light = statement is not None and statement.size <= min(LIGHT, limits.most_numbers)
+        return statement if is_light else None
 
     def submit(
         self,
         analyst: str,
-        sql: str,
+        sql: str | Statement,
         *,
         pay: bool = True,
         key: str | None = None,
@@ -230,8 +248,13 @@ class DatasetService:
         self._require_running()
         if time.monotonic() > deadline:
             raise overloaded()
-        key = secrets.token_hex(16) if key is None else key
-        _require_text(key, sql)
+        if not isinstance(sql, Statement):
+            _require_unicode(sql)
+        if key is None:
+            return self._submit_new(analyst, sql, pay, _random_key(), deadline, has_new_key=True)
+        if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
+            raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
+        _require_unicode(key)
         submission = self._submissions.find(analyst, key)
         if submission is None:
             try:
@@ -242,27 +265,36 @@ class DatasetService:
                     submission = self._submissions.recall(analyst, key)
                 if submission is None:
                     raise
-        if not submission.asks(sql, pay):
+        if not submission.asks(sql if isinstance(sql, str) else sql.text, pay):
             raise key_reused(key)
         return submission
 
-    def _submit_new(self, analyst: str, sql: str, pay: bool, key: str, deadline: float) -> Submission:
+    def _submit_new(
+        self,
+        analyst: str,
+        sql: str | Statement,
+        pay: bool,
+        key: str,
+        deadline: float,
+        *,
+        has_new_key: bool = False,
+    ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
-        statement = self._compile_new(sql)
-        self._worker.state.mechanism.require(analyst)
+        if not isinstance(sql, Statement):
+            sql = self._compile_new(sql)
         # On a snapshot, since the worker may change the mechanism meanwhile.
         mechanism = self._worker.published.get().mechanism
-        work = [mechanism.work(block, pay=pay) for block in statement.blocks]
-        seconds = self._limit(statement, work)
+        self._worker.state.mechanism.require(analyst)
+        seconds = self._limit(sql, [mechanism.work(block, pay=pay) for block in sql.blocks])
         try:
             self._submissions.require_room(analyst)
         except StorageFull:
-            if not pay or not self._would_pay(statement, analyst):
+            if not pay or not self._would_pay(sql, analyst):
                 raise
-        asked = Asked(key, analyst, {"sql": statement.text}, pay)
-        return self._worker.submit(
-            Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
-        )
+        asked = Asked(key, analyst, {"sql": sql.text}, pay)
+        new = Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
+        new.has_new_key = has_new_key
+        return self._worker.submit(new)
 
     def _would_pay(self, statement: Statement, analyst: str) -> bool:
         """Whether the mechanism would buy something for a statement; spends nothing."""
@@ -289,17 +321,17 @@ class DatasetService:
         """One of an analyst's questions, by its number."""
         with suppress(NotFound):
             found = self._submissions.numbered(number)
-            if found.analyst == analyst:
+            if found.analyst == analyst and found.ready_at <= self.slot_start():
                 return found
         raise NotFound(
             f"{analyst} has no question {number}.", hint="List the questions to see their numbers."
         )
 
     def describe(self, submission: Submission) -> wire.Ticket:
-        """The state of a question; raises the refusal of one that was never stored."""
+        """The state of a question as published; raises the refusal of one that was never stored."""
         number, key, analyst = submission.number, submission.key, submission.analyst
         ticket = partial(wire.Ticket, number=number, key=key, sql=submission.sql, pay=submission.pay)
-        if not submission.done:
+        if submission.done_at > self.slot_start():
             before = [each for each in self._submissions.pending(analyst) if 0 <= each.number < number]
             return ticket(state="waiting", position=len(before))
         outcome = submission.outcome()
@@ -315,8 +347,10 @@ class DatasetService:
         """A page of an analyst's questions, oldest first, with no more numbers than one may have."""
         _require_page(after, limit)
         tickets: list[wire.Ticket] = []
-        numbers, most = 0, self.config.service.most_numbers
+        numbers, most, published = 0, self.config.service.most_numbers, self.slot_start()
         for submission in self._submissions.of(analyst, after):
+            if submission.ready_at > published:
+                continue
             outcome = submission.outcome() if submission.done else ()
             numbers += 0 if isinstance(outcome, Exception) else len(outcome)
             if tickets and (len(tickets) == limit or numbers > most):
@@ -363,14 +397,20 @@ class DatasetService:
         return serialization.certificate_report(self.report(up_to_date=up_to_date), analyst)
 
     def report(self, *, up_to_date: bool = False) -> Report:
-        """The certificate's figures; with `up_to_date`, once they cover all that has happened."""
+        """The certificate's figures as published; `behind` says how many entries they do not cover.
+
+        With `up_to_date`, it waits until they cover all that has happened.
+        """
         if self._worker.state.history.recovered:
             raise RequestError("There is no certificate: the ledger has lost events.")
         if self._certificate is None:
             raise RequestError(
                 "The certificate is disabled.", hint="Set service.certificate = true in sharewell.toml."
             )
-        return self._certificate.wait() if up_to_date else self._certificate.report()
+        if up_to_date:
+            self._certificate.wait()
+            self._worker.published.wait()
+        return self._certificate.report(self._worker.published.get().entries)
 
     # Curators
 
@@ -386,7 +426,7 @@ class DatasetService:
 
     def analysts(self) -> wire.AnalystList:
         """The analysts who may ask, and the unallocated budget."""
-        public = self._worker.published.latest()
+        public = self._worker.published.latest
         unallocated = public.mechanism.curator.unallocated
         return wire.AnalystList(
             analysts=tuple([self._budget(analyst, public) for analyst in public.mechanism.analysts]),
@@ -486,9 +526,9 @@ class DatasetService:
         if isinstance(self.ledger, DurableLedger):
             self.ledger.probe(timeout)
 
-    def pending(self) -> int:
+    def waiting(self) -> int:
         """The number of questions that wait, over all analysts."""
-        return sum(len(self._submissions.pending(analyst)) for analyst in self.analyst_names)
+        return sum(self._worker.published.get().waiting.values())
 
     def pause(self, by: str = "") -> None:
         """Accept no more questions until `resume`, also after a restart."""
@@ -543,12 +583,15 @@ class DatasetService:
             raise Paused(f"{self.name} is paused.", hint="Try again when its curator has resumed it.")
 
 
-def _require_text(key: str, sql: str) -> None:
-    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
-        raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
+def _random_key() -> str:
+    """A new idempotency key; unlike one from the system's generator, it costs no system call."""
+    return blake2b(next(_KEYS).to_bytes(8), key=_KEY_SECRET, digest_size=16).hexdigest()
+
+
+def _require_unicode(text: str) -> None:
     try:
-        (key + sql).encode()
-    except (TypeError, UnicodeEncodeError):
+        text.encode()
+    except (AttributeError, UnicodeEncodeError):
         raise RequestError(
             "A key and a statement must be strings of valid Unicode.",
             hint="One of them has half of a surrogate pair, or is not a string.",

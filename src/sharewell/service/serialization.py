@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 
 from sharewell import wire
+from sharewell.cancellation import checked
 from sharewell.config.check import LITTLE_GAIN
 from sharewell.config.config import Config
-from sharewell.errors import RequestError, SharewellError
+from sharewell.errors import SharewellError
 from sharewell.mechanisms.base import Answer, Mechanism, Prospect, Source, total_cost
 from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
@@ -164,24 +165,14 @@ def _widened(answer: Answer) -> Interval:
 # Quotes
 
 
-def quote(
-    mechanism: Mechanism,
-    statement: Statement,
-    analyst: str,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> wire.Quote:
-    """The quote of a statement: its blocks are bought one after the other, while there is money.
-
-    Whether it is `cancelled` is checked before each block.
-    """
+def quote(mechanism: Mechanism, statement: Statement, analyst: str) -> wire.Quote:
+    """The quote of a statement: its blocks are bought one after the other, while there is money."""
     funds = mechanism.spendable(analyst)
     cost = Fraction(0)
     paid: list[float | None] = []
     free: list[float | None] = []
     can_pay, can_ask_free, short = True, True, False
-    for block in statement.blocks:
-        if cancelled():
-            raise quote_cancelled()
+    for block in checked(statement.blocks, 1):
         preview = mechanism.preview(block, analyst)
         affordable = preview.paid is not None and cost + preview.paid.cost <= funds
         best = preview.paid if affordable else preview.free
@@ -196,11 +187,6 @@ def quote(
     return quote_message(
         statement, cost, funds, paid if can_pay else None, free if can_ask_free else None
     )
-
-
-def quote_cancelled() -> RequestError:
-    """The error of a quote that no one waits for any more."""
-    return RequestError("The quote was cancelled.", hint="Ask for it again.")
 
 
 def quote_message(

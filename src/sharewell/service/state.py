@@ -12,7 +12,7 @@ import tomllib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sharewell.config.check import Diagnostic
 from sharewell.config.config import Config
@@ -46,7 +46,6 @@ from sharewell.schedulers.registry import Scheduler
 from sharewell.service.ledger import open_ledger
 from sharewell.service.submissions import Submission, Submissions, free_bytes
 from sharewell.service.tokens import TokenStore
-from sharewell.service.turn_queue import TurnQueue
 from sharewell.wire.text import pluralize
 
 _log = logging.getLogger(__name__)
@@ -134,6 +133,51 @@ class PublicState:
     #: How many questions each analyst has asked, and how many of them are not answered yet.
     asked: Mapping[str, int]
     waiting: Mapping[str, int]
+    #: How many entries the collective's stream has.
+    entries: int
+
+
+Item = TypeVar("Item")
+
+
+class TurnQueue(Generic[Item]):
+    """Items of several analysts, taken from each in turn: a long line of one delays no other's.
+
+    >>> queue = TurnQueue()
+    >>> for analyst, item in [("ben", 1), ("ben", 2), ("ben", 3), ("ann", 4)]:
+    ...     queue.put(analyst, item)
+    >>> [queue.pop() for _ in range(len(queue))]
+    [1, 4, 2, 3]
+    """
+
+    def __init__(self) -> None:
+        # The first is next.
+        self._lines: dict[str, deque[Item]] = {}
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, analyst: str, item: Item) -> None:
+        """Add an item at the end of its analyst's line."""
+        self._lines.setdefault(analyst, deque()).append(item)
+        self._size += 1
+
+    def pop(self) -> Item:
+        """Take the first item of the analyst whose turn it is; the others come before their next."""
+        analyst = next(iter(self._lines))
+        line = self._lines.pop(analyst)
+        item = line.popleft()
+        if line:
+            self._lines[analyst] = line
+        self._size -= 1
+        return item
+
+    def remove(self, analyst: str) -> list[Item]:
+        """Take all items of an analyst."""
+        line = list(self._lines.pop(analyst, ()))
+        self._size -= len(line)
+        return line
 
 
 class DatasetState:
@@ -218,7 +262,7 @@ class DatasetState:
         if self._snapshot is None:
             self._snapshot = self.mechanism.snapshot()
         waiting = Counter(asked.analyst for asked in self.history.open.values())
-        return PublicState(self._snapshot, dict(self.history.asked), waiting)
+        return PublicState(self._snapshot, dict(self.history.asked), waiting, self.history.entries)
 
     def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
         """Store what has changed in the access file, which commands change while the service runs.

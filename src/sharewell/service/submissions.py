@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from threading import Condition, Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from sharewell.errors import (
     KeyReused,
@@ -34,6 +34,7 @@ from sharewell.privacy.ledger import (
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
 from sharewell.service.ledger.codec import free_answers, read_answers
+from sharewell.service.release_slots import slot_start
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1
@@ -71,16 +72,18 @@ class Submission:
         self.analyst, self.key, self.pay = asked.analyst, asked.key, asked.pay
         self.sql: str = asked.question["sql"]
         self.number = UNSTORED
+        #: Whether the key was made for it, so that the ledger has no question of that key.
+        self.has_new_key = False
         #: The estimated time that computing it takes; 0 where it was asked before a restart.
         self.seconds = seconds
         #: Until when the worker must have taken it up, on the monotonic clock.
         self.deadline = deadline
-        #: Whether the ledger has the question under its number.
+        #: Whether the ledger has the question under its number; and of one that cost nothing, the bytes.
         self.stored = False
-        #: Whether there is something to report: an answer, a refusal, or that the question is queued.
-        self.ready = False
-        #: Whether it was answered or refused.
-        self.done = False
+        self.free_bytes = 0
+        #: Since when there is something to report, on the monotonic clock: an answer, a refusal, or that
+        #: the question is queued; and since when it is answered or refused.
+        self.ready_at = self.done_at = math.inf
         self._compile = compile
         self._statement = statement
         #: Answers or a refusal that are not stored yet.
@@ -88,6 +91,16 @@ class Submission:
         # Stored answers are decoded when they are read.
         self._outcome: Outcome | Ending | None = None
         self._changed: Condition | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the question is answered, refused, or stored and queued."""
+        return self.ready_at < math.inf
+
+    @property
+    def done(self) -> bool:
+        """Whether the question is answered or refused."""
+        return self.done_at < math.inf
 
     @property
     def statement(self) -> Statement:
@@ -141,22 +154,21 @@ class Submission:
     def queue(self) -> None:
         """Report that the question is stored, and waits for its turn."""
         with _CHANGING:
-            self.ready = True
+            self.ready_at = min(self.ready_at, time.monotonic())
             if self._changed:
                 self._changed.notify_all()
-
-    def end(self, event: Ending) -> None:
-        """Settle with what the ledger has stored."""
-        self.settle(event if self._computed is None else self._computed)
 
     def settle(self, outcome: Outcome | Ending) -> None:
         """Settle with answers or a refusal, stored or not; the first outcome stays."""
         with _CHANGING:
             if self.done:
                 return
-            self._outcome = outcome
+            # What was computed need not be decoded from what was stored of it.
+            is_stored = isinstance(outcome, Ending) and self._computed is not None
+            self._outcome = self._computed if is_stored else outcome
             self._computed = None
-            self.ready = self.done = True
+            self.done_at = time.monotonic()
+            self.ready_at = min(self.ready_at, self.done_at)
             if self._changed:
                 self._changed.notify_all()
 
@@ -223,14 +235,6 @@ class Submission:
         return self.statement.rows([answer.value for answer in self.answers])
 
 
-class _End(NamedTuple):
-    """When a submission ended, the bytes stored of it if it was free, and its estimated seconds."""
-
-    at: float
-    stored: int
-    seconds: float
-
-
 class Submissions:
     """The submissions in memory, by key and by number; safe from many threads.
 
@@ -263,10 +267,8 @@ class Submissions:
         self._lock = Lock()
         self._by_key: dict[tuple[str, str], Submission] = {}
         self._by_number: dict[int, Submission] = {}
-        #: Those that wait, of each analyst, in order.
+        #: Those of each analyst that wait, in order, with those that ended since the last slot.
         self._waiting: dict[str, list[Submission]] = {}
-        #: Those that ended since the last slot, of each analyst.
-        self._ends: dict[str, deque[_End]] = {}
         self._free_bytes: Counter[str] = Counter()
         #: Those that have ended, the least recently used first, and their size in bytes.
         self._cache: OrderedDict[int, int] = OrderedDict()
@@ -286,14 +288,13 @@ class Submissions:
             found = self._by_key.get((new.analyst, new.key))
             if found is not None:
                 return found
-            waiting = self._waiting.setdefault(new.analyst, [])
-            ended = self._ends_since_slot(new.analyst)
-            if len(waiting) + len(ended) >= self._most_waiting:
+            waiting = self._unpublished(new.analyst)
+            if len(waiting) >= self._most_waiting:
                 raise TooMany(
                     f"{new.analyst} has {self._most_waiting:,} questions pending, which is the limit.",
                     hint="Wait until some of them are answered.",
                 )
-            seconds = sum(each.seconds for each in waiting) + sum(each.seconds for each in ended)
+            seconds = sum(each.seconds for each in waiting)
             if seconds and seconds + new.seconds > self._max_seconds_waiting:
                 raise TooMany(
                     f"The pending questions of {new.analyst} take about {seconds:.2g} s to compute, and "
@@ -318,26 +319,29 @@ class Submissions:
             if number in self._by_number:
                 return
             found = self._by_key.get((asked.analyst, asked.key))
-            if found is None or not found.asks(asked.question["sql"], asked.pay):
+            if found is None or not (
+                found.asked is asked or found.asks(asked.question["sql"], asked.pay)
+            ):
                 if found is not None:
-                    self._forget_waiting(found)
                     found.settle(key_reused(asked.key))
                 found = Submission(asked, self._compile)
-                found.ready = True
+                found.ready_at = -math.inf
                 self._waiting.setdefault(asked.analyst, []).append(found)
             found.number, found.stored = number, True
             self._by_key[asked.analyst, asked.key] = self._by_number[number] = found
 
-    def end(self, event: Ending) -> None:
-        """Settle the submission of an event that was stored just now."""
-        submission = self._by_number[event.asked]
-        self._end(submission, event, free_bytes(submission.asked, event))
-
-    def _end(self, submission: Submission, event: Ending, stored: int = 0) -> None:
+    def end(self, event: Ending, *, is_new: bool = True) -> None:
+        """Settle the submission of a stored event; a new one counts towards what is stored."""
         with self._lock:
-            self._forget_waiting(submission, stored)
-            submission.end(event)
+            submission = self._by_number[event.asked]
+            if is_new:
+                submission.free_bytes = free_bytes(submission.asked, event)
+                self._free_bytes[submission.analyst] += submission.free_bytes
+            submission.settle(event)
             self._keep(submission)
+            waiting = self._waiting.get(submission.analyst)
+            if waiting and waiting[0].done:
+                self._unpublished(submission.analyst)
 
     def restore(self, open_questions: Mapping[int, Asked], stored_bytes: Mapping[str, int]) -> None:
         """Make submissions of the questions that a ledger has open, and end those that it has ended."""
@@ -351,7 +355,7 @@ class Submissions:
         for number in ended:
             found = self._ledger.question(number)
             if found and found.ending:
-                self._end(self._by_number[number], found.ending)
+                self.end(found.ending, is_new=False)
         for number, asked in open_questions.items():
             self.store(number, asked)
 
@@ -363,7 +367,6 @@ class Submissions:
         with self._lock:
             unfinished = [submission for submission in batch if not submission.done]
             for submission in unfinished:
-                self._forget_waiting(submission)
                 if self._by_key.get((submission.analyst, submission.key)) is submission:
                     del self._by_key[submission.analyst, submission.key]
                 if self._by_number.get(submission.number) is submission:
@@ -380,14 +383,18 @@ class Submissions:
 
     def adopt_stored(self, batch: Sequence[Submission]) -> None:
         """Settle submissions whose key was used before with what the ledger has stored for it."""
-        new = {(each.analyst, each.key): each for each in batch if not each.stored and not each.done}
-        for question in self._ledger.find(new):
+        new = {
+            (each.analyst, each.key): each
+            for each in batch
+            if not (each.stored or each.done or each.has_new_key)
+        }
+        for question in self._ledger.find(new) if new else ():
             submission = new[question.asked.analyst, question.asked.key]
             if not submission.asks(question.asked.question["sql"], question.asked.pay):
                 self.drop([submission], key_reused(submission.key))
             elif question.ending is not None:
                 self.store(question.number, question.asked)
-                self._end(submission, question.ending)
+                self.end(question.ending, is_new=False)
 
     def recall(self, analyst: str, key: str) -> Submission | None:
         """The submission of a key, from memory or from the ledger."""
@@ -421,6 +428,7 @@ class Submissions:
         recalled = Submission(question.asked, self._compile)
         recalled.number, recalled.stored = question.number, True
         recalled.settle(question.ending)
+        recalled.ready_at = recalled.done_at = -math.inf
         return recalled
 
     def _cached(self, question: StoredQuestion) -> Submission | None:
@@ -437,13 +445,13 @@ class Submissions:
 
     def has_room(self, analyst: str) -> bool:
         """Whether an analyst is below both limits, as far as is known without waiting."""
-        waits = len(self._waiting.get(analyst, ())) + len(self._ends.get(analyst, ()))
-        return waits < self._most_waiting and self._free_bytes[analyst] < self._max_free_bytes
+        has_room = len(self._waiting.get(analyst, ())) < self._most_waiting
+        return has_room and self._free_bytes[analyst] < self._max_free_bytes
 
     def require_room(self, analyst: str) -> None:
         """Refuse a free question of an analyst of whose free questions much is stored already."""
         with self._lock:
-            recent = sum(each.stored for each in self._ends_since_slot(analyst))
+            recent = sum(each.free_bytes for each in self._unpublished(analyst))
             stored = self._free_bytes[analyst] - recent
         if stored >= self._max_free_bytes:
             raise StorageFull(
@@ -453,23 +461,12 @@ class Submissions:
                 "curator can raise service.max_free_bytes.",
             )
 
-    def _ends_since_slot(self, analyst: str) -> deque[_End]:
-        """What ended since the last release slot; what ended before is forgotten."""
-        now, every = time.monotonic(), self._release_every
-        last_slot = now // every * every if every else now
-        ends = self._ends.setdefault(analyst, deque())
-        while ends and ends[0].at <= last_slot:
-            ends.popleft()
-        return ends
-
-    def _forget_waiting(self, submission: Submission, stored: int = 0) -> None:
-        """Count a submission as ended now."""
-        waiting = self._waiting.get(submission.analyst, [])
-        if submission in waiting:
-            waiting.remove(submission)
-            self._free_bytes[submission.analyst] += stored
-            ends = self._ends_since_slot(submission.analyst)
-            ends.append(_End(time.monotonic(), stored, submission.seconds))
+    def _unpublished(self, analyst: str) -> list[Submission]:
+        """Those that wait, and those that ended since the last release slot; others are forgotten."""
+        published = slot_start(self._release_every)
+        found = [each for each in self._waiting.get(analyst, ()) if each.done_at > published]
+        self._waiting[analyst] = found
+        return found
 
     # The cache
 

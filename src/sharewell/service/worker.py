@@ -6,7 +6,8 @@ affected submissions are refused and the state is rebuilt from what the ledger h
 
 A large question that buys nothing is computed beside the worker, on a snapshot, while the worker answers
 small ones that buy nothing either. Those that buy wait for it: so each answer follows from what the
-ledger holds before it.
+ledger holds before it. For the same reason a large question that buys is computed by the worker. Either
+way one question delays another by at most `service.max_seconds` of estimated work.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ from sharewell.errors import Closed, LedgerError, LedgerUnavailable, SharewellEr
 from sharewell.privacy.driver import Batch, run_free
 from sharewell.privacy.ledger import Event, Ledger, Turn
 from sharewell.schedulers.base import QueueEntry
-from sharewell.service.published import Published
-from sharewell.service.state import DatasetState
+from sharewell.service.release_slots import Published
+from sharewell.service.state import DatasetState, TurnQueue
 from sharewell.service.submissions import UNSTORED, Submission, Submissions, overloaded
-from sharewell.service.turn_queue import TurnQueue
 
 #: The most questions in a batch, and the number of answers after which no more are added: others wait
 #: until a batch is stored.
@@ -101,7 +101,8 @@ class Worker:
     def submit(self, new: Submission) -> Submission:
         """Accept a question; returns the submission of its key, which may have come before."""
         with self._arrived:
-            self._require_open()
+            if self._closed:
+                raise _closing()
             found = self._submissions.add(new)
             if found is new:
                 self._put(new.analyst, new)
@@ -114,7 +115,8 @@ class Worker:
         """
         future: Future[None] = Future()
         with self._arrived:
-            self._require_open()
+            if self._closed:
+                raise _closing()
             self._put(analyst, _Job(job, changes, future))
         future.result()
 
@@ -125,10 +127,6 @@ class Worker:
             self._arrived.notify()
         self._thread.join()
         self._beside.shutdown()
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise Closed("The service is closing.", hint="Ask again later with the same key.")
 
     def _put(self, analyst: str, item: Submission | _Job) -> None:
         self._arrival += 1
@@ -153,10 +151,11 @@ class Worker:
 
         Nothing, when it is only time to serve what waits.
         """
+        scheduler, timeout = self.state.scheduler, None
+        if self._stale or scheduler.waiting:
+            timeout = self._tick if scheduler.paced and not self._stale else STALL_POLL
         with self._arrived:
-            self._arrived.wait_for(
-                lambda: self._arrivals or self._closed or self._can_serve(), self._timeout()
-            )
+            self._arrived.wait_for(lambda: self._arrivals or self._closed or self._can_serve(), timeout)
         until = time.monotonic() + GATHER
         while 0 < len(self._arrivals) < self._last_arrivals and time.monotonic() < until:
             time.sleep(GATHER / 4)
@@ -181,22 +180,14 @@ class Worker:
             return self._large.events.done()
         return bool(state.due or state.large)
 
-    def _timeout(self) -> float | None:
-        """How long to wait for something to arrive."""
-        scheduler = self.state.scheduler
-        if self._stale:
-            return STALL_POLL
-        if not scheduler.waiting:
-            return None
-        return self._tick if scheduler.paced else STALL_POLL
-
     def _is_finished(self) -> bool:
         return not self._arrivals and (self._stale or (self._large is None and not self._can_serve()))
 
     def _guarded(self, batch: Sequence[Submission]) -> None:
         """Serve a batch; when that fails, refuse it and rebuild the state next time."""
         try:
-            self._refresh()
+            if self._stale:
+                self._rebuild()
             self._submissions.adopt_stored(batch)
             self._serve(batch)
         except Exception as error:
@@ -205,7 +196,8 @@ class Worker:
 
     def _do(self, job: _Job) -> None:
         try:
-            self._refresh()
+            if self._stale:
+                self._rebuild()
             if job.changes:
                 self._finish_large()
             job.run(self.state)
@@ -215,14 +207,13 @@ class Worker:
             self._stale |= not isinstance(error, SharewellError) or isinstance(error, LedgerError)
             job.future.set_exception(error)
 
-    def _refresh(self) -> None:
+    def _rebuild(self) -> None:
         """After the ledger has failed, what it holds is what has happened."""
-        if self._stale:
-            # It will be computed again: what the ledger holds may have changed what it is computed from.
-            self._large = None
-            self.state = self._open_state()
-            self._publish()
-            self._stale = False
+        # It will be computed again: what the ledger holds may have changed what it is computed from.
+        self._large = None
+        self.state = self._open_state()
+        self._publish()
+        self._stale = False
 
     def _publish(self) -> None:
         """Publish what has happened, then give answers to those who wait.
@@ -351,6 +342,10 @@ class Worker:
             self._answer([large.submission])
         else:
             self.state.curator.store((), events)
+
+
+def _closing() -> Closed:
+    return Closed("The service is closing.", hint="Ask again later with the same key.")
 
 
 def _unfinished() -> LedgerUnavailable:

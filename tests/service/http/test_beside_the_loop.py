@@ -11,8 +11,8 @@ from starlette.requests import ClientDisconnect, Request
 from sharewell.errors import RequestError
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http import dependencies
-from sharewell.service.http.release_slots import ReleaseSlots
 from sharewell.service.http.state import ANALYST_THREADS, THREADS_PER_PRINCIPAL, HostedDataset
+from sharewell.service.release_slots import ReleaseSlots
 from sharewell.service.tokens import Principal
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.services import config, serve
@@ -46,18 +46,44 @@ def test_whoever_keeps_threads_busy_keeps_their_own(server, monkeypatch):
         assert server.curator().get("/analysts").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/tickets/999999", "/tickets/999999/events"])
-def test_that_there_is_no_ticket_is_told_in_a_slot_too(server, monkeypatch, path):
-    waited = []
+@pytest.fixture
+def waited(monkeypatch):
+    """What has waited for a slot."""
+    found = []
     wait = ReleaseSlots.wait
 
     def noted(self, *given):
-        waited.append(given)
+        found.append(given)
         return wait(self, *given)
 
     monkeypatch.setattr(ReleaseSlots, "wait", noted)
+    return found
+
+
+@pytest.mark.parametrize("path", ["/tickets/999999", "/tickets/999999/events"])
+def test_that_there_is_no_ticket_is_told_in_a_slot_too(server, waited, path):
     problem(server.analyst("ann").get(path), 404, "request.not-found")
     assert waited
+
+
+def test_what_is_published_in_slots_does_not_wait_for_one(waited, tmp_path):
+    with running(write_dataset(tmp_path, certificate=True)) as server:
+        ann = server.analyst("ann")
+        assert ann.get("/me").status_code == 200
+        assert ann.get("/certificate").status_code == 200
+        assert ann.post("/quote", json={"sql": COUNT}).status_code == 200
+        assert ann.client.get("/metrics").status_code == 200
+    assert not waited
+
+
+def test_who_has_an_answer_sees_at_once_what_it_has_cost(tmp_path):
+    with running(write_dataset(tmp_path, price="1/1000", every=0.0037)) as server:
+        ann = server.analyst("ann")
+        for at in range(1, 41):
+            ticket = ann.ask(f"{COUNT} AND age < {at}").json()
+            assert ann.get("/me").json()["asked"] == at
+            assert ann.get(f"/tickets/{ticket['number']}").json()["state"] == "answered"
+            assert len(ann.get("/questions").json()["tickets"]) == at
 
 
 @pytest.mark.parametrize("path", ["/healthz%0A", "/metrics%0A", "/v1/datasets/people/me%0A", "/%00"])

@@ -45,7 +45,7 @@ def test_every_request_is_counted_and_falls_into_all_buckets_above_it(requests):
 def test_questions_are_counted_by_how_they_end():
     metrics = Metrics()
     for outcome in ("answered", "answered", "refused"):
-        metrics.count_question("people", outcome)
+        metrics.questions.labels("people", outcome).inc()
     found = read(metrics, {})
     name = "sharewell_questions_total", ("dataset", "people")
     assert found[*name, ("outcome", "answered")] == 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.service.http.health import LoopDelay
-from sharewell.service.http.release_slots import ReleaseSlots as Slots
+from sharewell.service.release_slots import ReleaseSlots as Slots
 from tests.service.http.our_clock import OurClock
 
 
@@ -146,4 +146,4 @@ def test_the_delay_of_a_busy_loop_is_known_while_it_lasts_and_after(loop):
 
     idle, during, after, recovered = loop.run(run())
     assert idle == recovered == pytest.approx(0)
-    assert 2.8 < during <= after < 3.1
+    assert 5.6 < during <= after < 6.2, "once until the socket is read, once until the task runs"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sharewell.service.http.release_slots import ReleaseSlots
+from sharewell.service.release_slots import ReleaseSlots
 from tests.service.http.our_clock import OurClock
 from tests.service.http.servers import running, write_dataset
 

@@ -23,7 +23,6 @@ from sharewell.errors import AccessError, NotFound, RequestError, TooLarge, Unkn
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http.errors import body_too_large, http_error, too_many_requests
 from sharewell.service.http.state import AppState, HostedDataset, app_state
-from sharewell.service.submissions import overloaded
 from sharewell.service.tokens import Principal, Role
 
 #: The largest body, in bytes, and the longest time until it has been received, in seconds.
@@ -118,21 +117,21 @@ class AnyToken(HTTPBearer):
         await check_url(request)
         state = app_state(request)
         registry = state.registry
-        credentials = await super().__call__(request)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         try:
-            if credentials is None:
+            if scheme.lower() != "bearer" or not token:
                 raise UnknownToken(
                     "Missing token.", hint="Send the Authorization header with every request; see /docs."
                 )
-            service, principal = registry.authenticate(credentials.credentials)
+            service, principal = registry.authenticate(token)
         except UnknownToken:
-            wait = state.failures.take(_network(_client_address(request, state)))
-            if wait:
+            if wait := state.failures.take(_network(_client_address(request, state))):
                 raise too_many_requests(wait, "Too many requests without a valid token.") from None
             raise
         caller = Caller(principal, service, state.datasets[service.name])
         request.state.caller = caller
-        caller.dataset.limit_rate(principal)
+        if wait := caller.dataset.rate.take(f"{principal.role} {principal.name}"):
+            raise too_many_requests(wait, "This token sends too many requests.")
         return caller
 
 
@@ -197,26 +196,8 @@ def _network(address: str) -> str:
     return address if parsed.version == 4 else parsed.exploded[:19]
 
 
-# Bodies. Dependencies run in the order in which a route names them: the caller first, so that a request
-# without a valid token, or above its rate, is refused before its body is read. FastAPI would parse a
-# body parameter before any dependency runs.
-
-
-async def read_question(request: Request) -> wire.Question:
-    """A question in the body of the caller's request; refused if the service is far behind."""
-    caller: Caller = request.state.caller
-    if app_state(request).delay.seconds() > caller.service.config.service.max_queue_seconds:
-        raise overloaded()
-    return await _read_body(request, wire.Question)
-
-
-async def read_newcomer(request: Request) -> wire.Newcomer:
-    """A new analyst in the body of the caller's request."""
-    return await _read_body(request, wire.Newcomer)
-
-
-Question = Annotated[wire.Question, Depends(read_question)]
-Newcomer = Annotated[wire.Newcomer, Depends(read_newcomer)]
+# Bodies. Routes read them: FastAPI would parse a body parameter before any dependency runs. So a request
+# without a valid token, or above its rate, is refused before its body is read.
 
 
 def describe_body(model: type[wire.Request]) -> dict[str, Any]:
@@ -225,7 +206,7 @@ def describe_body(model: type[wire.Request]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-async def _read_body(request: Request, model: type[Body]) -> Body:
+async def read_body(request: Request, model: type[Body]) -> Body:
     """A body of JSON in UTF-8, of limited size, received within a limited time."""
     content_type = request.headers.get("content-type", "")
     if "content-encoding" in request.headers or not _JSON_TYPE.fullmatch(content_type):

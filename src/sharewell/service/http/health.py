@@ -36,8 +36,11 @@ class LoopDelay:
         self._timer = loop.call_at(self._due, self.start)
 
     def seconds(self) -> float:
-        """How long the request that is handled now has waited for the loop, at most."""
-        return self._last + max(0.0, asyncio.get_running_loop().time() - self._due)
+        """About how long the request that is handled now has waited for the loop.
+
+        It waits twice: until its socket is read, and until its task runs.
+        """
+        return 2 * (self._last + max(0.0, asyncio.get_running_loop().time() - self._due))
 
     def stop(self) -> None:
         """End measuring."""

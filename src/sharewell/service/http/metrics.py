@@ -30,7 +30,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
-        self._questions = Counter(
+        self.questions = Counter(
             "sharewell_questions",
             "Questions asked, by outcome: answered, refused or waiting.",
             ("dataset", "outcome"),
@@ -49,10 +49,6 @@ class Metrics:
             method, route = "any", NO_ROUTE
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
-
-    def count_question(self, dataset: str, outcome: str) -> None:
-        """Count a question."""
-        self._questions.labels(dataset, outcome).inc()
 
     def render(self, waiting: Mapping[str, int]) -> bytes:
         """All metrics in Prometheus' text format, with the waiting questions of each dataset."""

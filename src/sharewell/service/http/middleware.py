@@ -15,6 +15,7 @@ from sharewell.errors import RequestError
 from sharewell.service.http.dependencies import MAX_BODY_BYTES
 from sharewell.service.http.errors import body_too_large, problem_response, unexpected_error
 from sharewell.service.http.state import AppState
+from sharewell.service.submissions import overloaded
 
 #: A response is data, not a page: it must not run, be framed, be sniffed or be cached.
 SAFE_HEADERS = (
@@ -24,6 +25,7 @@ SAFE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 )
+OVERLOADED = wire.Problem.of(overloaded())
 #: Recorded for a request whose client has gone; nothing is sent.
 CLIENT_CLOSED = 499
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -35,7 +37,8 @@ class RequestMiddleware:
     """Gives a request an id, its response safe headers; logs and counts it; hides unexpected errors.
 
     It refuses a foreign Host header, which prevents DNS rebinding, and a body that is too large by its
-    declared length, for mounted applications, too.
+    declared length, for mounted applications, too; and questions that have waited for too long, before
+    anything else is done for them: under overload, a refusal must cost little.
     """
 
     def __init__(self, app: ASGIApp, state: AppState) -> None:
@@ -67,7 +70,7 @@ class RequestMiddleware:
             await send(message)
 
         try:
-            problem = self._problem(headers)
+            problem = self._problem(scope, headers)
             app = problem_response(problem, request_id) if problem else self._app
             await app(scope, receive, send_with_headers)
         except ClientDisconnect:
@@ -79,7 +82,7 @@ class RequestMiddleware:
         finally:
             self._record(scope, status, time.perf_counter() - begun)
 
-    def _problem(self, headers: Headers) -> wire.Problem | None:
+    def _problem(self, scope: Scope, headers: Headers) -> wire.Problem | None:
         """Why a request is refused by its head alone."""
         allowed, hosts = self._state.allowed_hosts, headers.getlist("host")
         if allowed is not None and (len(hosts) != 1 or _PORT.sub("", hosts[0].lower()) not in allowed):
@@ -91,6 +94,8 @@ class RequestMiddleware:
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > MAX_BODY_BYTES:
             return body_too_large(MAX_BODY_BYTES).problem
+        if scope["method"] == "POST" and self._state.is_overloaded(scope["path"]):
+            return OVERLOADED
         return None
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
@@ -19,8 +19,8 @@ from sharewell.service.http.dependencies import (
     AnyRole,
     Authenticated,
     Caller,
-    Question,
     describe_body,
+    read_body,
 )
 from sharewell.service.http.errors import ProblemException, describe, describe_text, status_of
 from sharewell.service.http.state import app_state, closing_error
@@ -49,32 +49,34 @@ Wait = Annotated[float, Query(ge=0, le=60, description="The longest time to wait
     openapi_extra=describe_body(wire.Question),
     responses=describe(402, 408, 409, 413, 415, 422) | {202: {"model": wire.Ticket}},
 )
-async def ask(caller: Analyst, question: Question, request: Request, response: Response) -> wire.Ticket:
+async def ask(caller: Analyst, request: Request, response: Response) -> wire.Ticket:
     """Ask a question.
 
     The answer comes in the first release slot in which it is ready. If a scheduler makes the question
     wait for its turn, the status is 202 and `Location` has the ticket. Asked again with the same key, a
     question has the same answer and costs nothing more, even if the first response was lost.
     """
-    metrics = app_state(request).metrics
-    service, sql = caller.service, question.sql
+    question = await read_body(request, wire.Question)
+    service, state = caller.service, app_state(request)
+    questions = state.metrics.questions
+    light = service.find_light(question.sql, caller.principal.name)
     submit = partial(
         service.submit,
         caller.principal.name,
-        sql,
+        light or question.sql,
         pay=question.pay,
         key=question.key,
-        deadline=time.monotonic() + service.config.service.max_queue_seconds,
+        # What it has waited for the event loop counts.
+        deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )
     try:
-        light = service.is_light(sql, caller.principal.name)
-        submission = await caller.run(submit, light=light)
-        await caller.dataset.slots.wait(lambda: submission.ready)
-        ticket = await caller.run(lambda: service.describe(submission), light=light)
+        submission = await caller.run(submit, light=light is not None)
+        await caller.dataset.slots.wait(lambda: submission.ready_at <= service.slot_start())
+        ticket = await caller.run(lambda: service.describe(submission), light=light is not None)
     except SharewellError:
-        metrics.count_question(service.name, "refused")
+        questions.labels(service.name, "refused").inc()
         raise
-    metrics.count_question(service.name, ticket.state)
+    questions.labels(service.name, ticket.state).inc()
     problem = ticket.problem
     caller.dataset.record_ledger(works=problem is None or not problem.code.startswith("ledger."))
     if problem is not None:
@@ -88,16 +90,15 @@ async def ask(caller: Analyst, question: Question, request: Request, response: R
 @router.post(
     "/quote", openapi_extra=describe_body(wire.Question), responses=describe(408, 413, 415, 422)
 )
-async def quote(caller: Analyst, question: Question, request: Request) -> wire.Quote:
+async def quote(caller: Analyst, request: Request) -> wire.Quote:
     """Quote a question's cost and expected standard error; spends nothing.
 
-    `pay` and `key` are ignored. A quote is computed from what was published in the last release slot,
-    and comes in one, too. It is cancelled if its client goes away.
+    `pay` and `key` are ignored. A quote is computed from what was published in the last release slot. It
+    is cancelled if its client goes away.
     """
+    question = await read_body(request, wire.Question)
     quote = partial(caller.service.quote, caller.principal.name, question.sql)
-    found = await caller.run_while_connected(request, lambda gone: quote(cancelled=gone))
-    await caller.dataset.slots.wait()
-    return found
+    return await caller.run_while_connected(request, lambda gone: quote(cancelled=gone))
 
 
 @router.get("/tickets/{number}", responses=describe(422))
@@ -107,7 +108,7 @@ async def ticket(number: Number, caller: Analyst, request: Request, wait: Wait =
     A refused question has the state `refused` and a problem; the status is 200.
     """
     submission = await _find(caller, number)
-    if wait and not submission.done:
+    if wait and submission.done_at > caller.service.slot_start():
         caller.dataset.limit_watchers(caller.principal)
         with caller.dataset.watching(caller.principal):
             await _wait_until_done(request, caller, submission, wait)
@@ -155,15 +156,14 @@ async def _events(request: Request, caller: Caller, submission: Submission) -> A
             elif silence >= HEARTBEAT_INTERVAL:
                 silence = 0.0
                 yield ": still waiting\n\n"
-            await _until_done(request, caller, submission, WATCH_INTERVAL)
+            await _is_done(request, caller, submission, WATCH_INTERVAL)
             silence += WATCH_INTERVAL
 
 
 @router.get("/me")
 async def me(caller: Analyst) -> wire.BudgetStatus:
-    """Show your budget: share, spent, left, questions asked and waiting."""
-    await caller.dataset.slots.wait()
-    return await caller.run(lambda: caller.service.budget(caller.principal.name))
+    """Show your budget as of the last release slot: share, spent, left, questions asked and waiting."""
+    return caller.service.budget(caller.principal.name)
 
 
 @router.get("/questions", responses=describe(422))
@@ -198,11 +198,12 @@ async def dataset(caller: AnyRole) -> wire.DatasetInfo:
 
 @shared_router.get(f"{DATASET}/certificate")
 async def certificate(caller: AnyRole) -> wire.CertificateReport:
-    """Show the fairness certificate: an analyst's own standing, or all of them for curators."""
+    """Show the fairness certificate: an analyst's own standing, or all of them for curators.
+
+    It is computed in the background and published in release slots; `behind` says how far it lags.
+    """
     analyst = caller.principal.name if caller.principal.role == "analyst" else None
-    found = await caller.run(lambda: caller.service.certificate(analyst))
-    await caller.dataset.slots.wait()
-    return found
+    return await caller.run(lambda: caller.service.certificate(analyst))
 
 
 async def _find(caller: Caller, number: int) -> Submission:
@@ -212,8 +213,8 @@ async def _find(caller: Caller, number: int) -> Submission:
 
 
 async def _describe(caller: Caller, submission: Submission) -> wire.Ticket:
-    light = caller.service.is_light(submission.sql, submission.analyst)
-    return await caller.run(lambda: caller.service.describe(submission), light=light)
+    light = caller.service.find_light(submission.sql, submission.analyst)
+    return await caller.run(lambda: caller.service.describe(submission), light=light is not None)
 
 
 async def _wait_until_done(
@@ -223,19 +224,21 @@ async def _wait_until_done(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while (left := deadline - loop.time()) > 0:
-        await _until_done(request, caller, submission, min(left, WATCH_INTERVAL))
-        if submission.done or app_state(request).closing:
+        if await _is_done(request, caller, submission, min(left, WATCH_INTERVAL)):
             return
         if await request.is_disconnected():
             raise ClientDisconnect
 
 
-def _until_done(
-    request: Request, caller: Caller, submission: Submission, seconds: float
-) -> Awaitable[None]:
-    """Complete in the first slot in which a question is done, time is up or the service closes."""
-    state = app_state(request)
-    return caller.dataset.slots.wait(lambda: submission.done or state.closing, seconds)
+async def _is_done(request: Request, caller: Caller, submission: Submission, seconds: float) -> bool:
+    """Whether a question is done, or the service closes, in a slot before the time is up."""
+    state, service = app_state(request), caller.service
+
+    def is_done() -> bool:
+        return submission.done_at <= service.slot_start() or state.closing
+
+    await caller.dataset.slots.wait(is_done, seconds)
+    return is_done()
 
 
 def _was_interrupted(ticket: wire.Ticket) -> bool:

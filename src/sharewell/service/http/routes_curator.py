@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 
 from sharewell import wire
-from sharewell.service.http.dependencies import Curator, Newcomer, describe_body
+from sharewell.service.http.dependencies import Curator, describe_body, read_body
 from sharewell.service.http.errors import describe
 from sharewell.service.http.routes_analyst import After, Limit
 
@@ -35,8 +35,9 @@ async def analysts(caller: Curator) -> wire.AnalystList:
     openapi_extra=describe_body(wire.Newcomer),
     responses=describe(402, 408, 413, 415, 422),
 )
-async def join(caller: Curator, newcomer: Newcomer) -> wire.Token:
+async def join(caller: Curator, request: Request) -> wire.Token:
     """Add an analyst with a part of the unallocated budget; the response has the token."""
+    newcomer = await read_body(request, wire.Newcomer)
     token = await caller.run(lambda: caller.service.join(newcomer, caller.principal.name))
     return wire.Token(name=newcomer.name, role="analyst", token=token)
 

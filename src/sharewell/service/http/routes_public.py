@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from sharewell.errors import Closed, LedgerUnavailable
+from sharewell.errors import LedgerUnavailable
 from sharewell.service.http.dependencies import check_url, require_local_or_curator
 from sharewell.service.http.errors import describe, describe_text
-from sharewell.service.http.state import AppState, app_state
+from sharewell.service.http.state import app_state
 
 router = APIRouter(tags=["public"], dependencies=[Depends(check_url)])
 
@@ -44,17 +42,5 @@ async def metrics(request: Request) -> Response:
     They count requests and questions. None belongs to one analyst or depends on the data.
     """
     state = app_state(request)
-    try:
-        _ = state.registry
-        waiting = await _count_waiting(state)
-    except Closed:
-        waiting = {}
+    waiting = {name: dataset.service.waiting() for name, dataset in state.datasets.items()}
     return Response(state.metrics.render(waiting), media_type=CONTENT_TYPE_LATEST)
-
-
-async def _count_waiting(state: AppState) -> dict[str, int]:
-    """The number of waiting questions of each dataset, read in a release slot."""
-    datasets = list(state.datasets.values())
-    await asyncio.gather(*(dataset.slots.wait() for dataset in datasets))
-    counts = (asyncio.to_thread(dataset.service.pending) for dataset in datasets)
-    return dict(zip(state.datasets, await asyncio.gather(*counts), strict=True))

@@ -18,9 +18,9 @@ from sharewell.service.http.errors import too_many_requests
 from sharewell.service.http.health import LedgerMonitor, LoopDelay
 from sharewell.service.http.log import Log
 from sharewell.service.http.metrics import Metrics
-from sharewell.service.http.release_slots import ReleaseSlots
 from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
+from sharewell.service.release_slots import ReleaseSlots
 from sharewell.service.tokens import Principal
 
 #: Failed authentications a second from one network, in the long run and at once.
@@ -43,7 +43,7 @@ class HostedDataset:
         self.watchers: Counter[Principal] = Counter()
         self._max_watchers = settings.most_waiting
         rate = settings.requests_per_second
-        self._rate = RateLimiter(rate, max(1.0, 2 * rate))
+        self.rate = RateLimiter(rate, max(1.0, 2 * rate))
         self.threads = {
             "analyst": ThreadPoolExecutor(ANALYST_THREADS, f"{service.name}-analysts"),
             "curator": ThreadPoolExecutor(CURATOR_THREADS, f"{service.name}-curators"),
@@ -54,12 +54,6 @@ class HostedDataset:
         )
         #: When the ledger last failed, on the monotonic clock; None once it has worked again.
         self._ledger_failed: float | None = None
-
-    def limit_rate(self, principal: Principal) -> None:
-        """Count a request of a principal; reject it above the configured rate."""
-        wait = self._rate.take(f"{principal.role} {principal.name}")
-        if wait:
-            raise too_many_requests(wait, "This token sends too many requests.")
 
     def limit_watchers(self, principal: Principal) -> None:
         """Reject one more request that watches a ticket above the configured number."""
@@ -105,6 +99,8 @@ class AppState:
         self.delay = LoopDelay()
         self.monitor = LedgerMonitor((), self.fail)
         self.datasets: dict[str, HostedDataset] = {}
+        #: How old a question may become until it is taken up, by the path of the request.
+        self._max_queue_seconds: dict[str, float] = {}
         #: The server that runs the application. It decides when to close.
         self.server: uvicorn.Server | None = None
         #: Why the server stops, unless it was told to.
@@ -121,9 +117,14 @@ class AppState:
         """The registry, while it is open."""
         if self._registry is None:
             raise Closed("The service is opening.", hint="Try again in a few seconds.")
-        if self.closing:
+        if self.server is not None and self.server.should_exit:
             raise closing_error()
         return self._registry
+
+    def is_overloaded(self, path: str) -> bool:
+        """Whether questions and quotes at this path have waited for the event loop for too long."""
+        limit = self._max_queue_seconds.get(path)
+        return limit is not None and self.delay.seconds() > limit
 
     async def open(
         self,
@@ -137,6 +138,11 @@ class AppState:
         try:
             registry = await asyncio.to_thread(open_registry)
             self.datasets = {name: HostedDataset(service) for name, service in registry.datasets.items()}
+            self._max_queue_seconds = {
+                f"/v1/datasets/{name}/{verb}": service.config.service.max_queue_seconds
+                for name, service in registry.datasets.items()
+                for verb in ("ask", "quote")
+            }
             self.monitor = LedgerMonitor(registry.datasets.values(), self.fail)
             self.monitor.start()
             self._registry = registry
