@@ -14,7 +14,7 @@ import pytest
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
-from sharewell.mechanisms.products import Axis, AxisTable, products_of
+from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
 from tests.mechanisms.measurements import line_of, random_query
 from tests.mechanisms.oracle import dense
 
@@ -151,13 +151,13 @@ def test_not_all_of_five_equalities_has_an_open_part_that_is_small_and_exact():
 def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_mention(monkeypatch):
     """Counted in inner products along attributes."""
     computed = []
-    compute = AxisTable._compute_dots
+    compute = DenseWeights.dots
 
     def counted(self, axis):
         computed.append(axis)
         return compute(self, axis)
 
-    monkeypatch.setattr(AxisTable, "_compute_dots", counted)
+    monkeypatch.setattr(DenseWeights, "dots", counted)
     counts = []
     for columns in (4, 60):
         domain = Domain([Integer(f"a{at}", 0, 9) for at in range(columns)])
@@ -171,10 +171,13 @@ def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_ment
     assert counts == [2, 2]
 
 
-def test_inner_products_of_the_heaviest_weights_are_exact():
+@pytest.mark.parametrize("limit", [0, 1024])
+def test_inner_products_of_the_heaviest_weights_are_exact(limit, monkeypatch):
+    monkeypatch.setattr("sharewell.mechanisms.products.DENSE", limit)
     rng = np.random.default_rng(3)
     domain = line_of(700)
     table, vectors = AxisTable(700), []
+    assert type(table._weights) is (DenseWeights if limit else RunWeights)
     for _ in range(20):
         vector = rng.integers(-(2**31), 2**31, 700)
         query = LinearQuery.from_vector(domain, vector).primitive

@@ -141,6 +141,14 @@ class MarginalSeed:
             start += size
         return None
 
+    def place_of(self, row: int) -> tuple[int, int, int]:
+        """The marginal, one bit for each attribute, the data vector and the position there of a row."""
+        for part, size in zip(self.parts, self.sizes, strict=True):
+            if row < size:
+                return part.mask, part.vector, row
+            row -= size
+        raise IndexError("The seed has fewer rows.")
+
     def to_json(self) -> dict[str, Any]:
         """The seed as plain data, for a ledger."""
         parts = [[list(part.attributes), part.vector, str(part.weight)] for part in self.parts]
@@ -176,7 +184,7 @@ class MeasuredMarginal(NamedTuple):
 class MarginalPrior:
     """What measured marginals say about every query: an estimate, covariances, and what they leave open.
 
-    Immutable: `with_marginal` gives a new one. Without any marginal, everything is open.
+    Queries are primitive. Immutable: `with_marginal` gives a new one. Without any, everything is open.
     """
 
     def __init__(self, domain: Domain) -> None:
@@ -198,10 +206,10 @@ class MarginalPrior:
         new._measured = {**self._measured, (vector, mask): MeasuredMarginal(precision, weighted)}
         return new
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no marginal was measured."""
-        return not self._measured
+    def measured_row(self, mask: int, vector: int, at: int) -> tuple[float, float] | None:
+        """The mean of all measurements of one row of a marginal, and its variance."""
+        found = self._measured.get((vector, mask))
+        return (float(found.weighted[at]) / found.precision, 1 / found.precision) if found else None
 
     def determines(self, query: LinearQuery) -> bool:
         """Whether every product of a query is one of a measured marginal: then it has no open part."""
@@ -266,7 +274,7 @@ class MarginalPrior:
                     part = part @ product.axes[level].dense()
                 others = math.prod(m for level, m in means.items() if not chosen >> level & 1)
                 total += product.factor * others * float(part)
-        return total * float(query.scale)
+        return total
 
     def variance(self, query: LinearQuery) -> float:
         """K0 of a query with itself: the variance of the estimate of its determined part."""
@@ -274,11 +282,17 @@ class MarginalPrior:
         if found is None:
             rows = self.rows()
             rows.append(query)
-            found = rows.covariances(query).item() * float(query.scale)
+            found = float(rows.covariances(query).item())
             if len(self._variances) >= MOST_REMEMBERED:
                 self._variances.clear()
             self._variances[query.key] = found
         return found
+
+    def open_square(self, query: LinearQuery, prime: int) -> int:
+        """D of a query with itself, over the number of cells, modulo a prime."""
+        rows = self.rows([prime])
+        rows.append(query)
+        return int(rows.open_products(query, 0).item())
 
     def rows(self, primes: Sequence[int] = ()) -> MarginalRows:
         """An empty store of rows; their open parts are known modulo each of these primes."""
@@ -315,7 +329,7 @@ class MarginalRows:
                 yield product, store, self._prior.sets(product.vector, product.mentioned)
 
     def covariances(self, query: LinearQuery) -> Vector:
-        """K0 of every row with a query, times the query's scale."""
+        """K0 of every row with a query."""
         total = np.zeros(self.count)
         for product, store, sets in self._pairs(query):
             _, parts = store.overlaps(product, 0, sets)
@@ -324,7 +338,7 @@ class MarginalRows:
                 found += sets[chosen] * part
             found *= float(product.factor) * store.factors.array
             total += np.bincount(store.row_of.array, found, minlength=self.count)
-        return total * float(query.scale)
+        return total
 
     def open_products(self, query: LinearQuery, which: int) -> NDArray[np.int64]:
         """D of every row with a query, over the number of cells, modulo one of the primes."""

@@ -26,6 +26,8 @@ Whole = NDArray[Any]
 SAFE = 2**62
 #: The limbs that weights and running sums are cut into where they are not safe: bits, and how many.
 WEIGHT_LIMBS, SUM_LIMBS = (16, 2), (20, 3)
+#: Up to this many cells an attribute's weights are written out, in halves of this many bits.
+DENSE, HALF = 1024, 16
 #: Of how many axes a table remembers the inner products.
 MOST_REMEMBERED = 256
 
@@ -110,64 +112,80 @@ def products_of(query: LinearQuery) -> tuple[Product, ...]:
     return tuple(found)
 
 
+class Growing:
+    """A vector, or a matrix of so many columns, that grows by appending."""
+
+    __slots__ = ("_array", "count")
+
+    def __init__(self, dtype: Any, *columns: int) -> None:
+        self._array = np.zeros((16, *columns), dtype=dtype)
+        self.count = 0
+
+    def append(self, value: Any) -> None:
+        """Add a number, or a row."""
+        if self.count == len(self._array):
+            self._array = np.concatenate([self._array, np.zeros_like(self._array)])
+        self._array[self.count] = value
+        self.count += 1
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All numbers."""
+        return self._array[: self.count]
+
+    def copy(self) -> Growing:
+        """A copy that grows on its own."""
+        new = copy(self)
+        new._array = self._array.copy()
+        return new
+
+
 class AxisTable:
     """The distinct weights of stored products along one attribute; number 0 is weight 1 throughout."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._numbers: dict[bytes, int] = {}
-        #: Where the runs of all weights end, how much the weight drops there, and where each one begins.
-        self._edges: list[Integers] = []
-        self._drops: list[Integers] = []
-        self._first = [0]
-        self._totals: list[int] = []
-        self._arrays: tuple[Integers, Integers, Integers, Integers] | None = None
+        self._totals = Growing(np.int64)
+        self._weights: DenseWeights | RunWeights = (DenseWeights if size <= DENSE else RunWeights)(size)
         self._dots: dict[bytes, Whole] = {}
         self._inverses: dict[Arithmetic, tuple[NDArray[Any], NDArray[np.bool_]]] = {}
-        self._append(np.array([size]), np.array([1]), size)
+        first = np.zeros(1, dtype=np.int64)
+        self._append(Axis(b"", size, first, first + 1, first, size))
 
-    def _append(self, edges: Integers, drops: Integers, total: int) -> None:
-        self._edges.append(edges)
-        self._drops.append(drops)
-        self._first.append(self._first[-1] + len(edges))
-        self._totals.append(total)
-        self._arrays, self._dots, self._inverses = None, {}, {}
+    def _append(self, axis: Axis) -> None:
+        self._weights.append(axis)
+        self._totals.append(axis.total)
+        self._dots, self._inverses = {}, {}
 
     def number(self, axis: Axis) -> int:
         """The number of an axis, which is added if it is new."""
         found = self._numbers.get(axis.key)
         if found is None:
-            found = self._numbers[axis.key] = len(self._totals)
-            drops = axis.weights - np.append(axis.weights[1:], 0)
-            self._append(np.append(axis.starts[1:], axis.size), drops, axis.total)
+            found = self._numbers[axis.key] = self._totals.count
+            self._append(axis)
         return found
 
     def copy(self) -> AxisTable:
         """A copy that grows on its own."""
         new = copy(self)
-        new._numbers, new._totals = dict(self._numbers), list(self._totals)
-        new._edges, new._drops, new._first = list(self._edges), list(self._drops), list(self._first)
+        new._numbers, new._totals = dict(self._numbers), self._totals.copy()
+        new._weights = self._weights.copy()
         new._dots, new._inverses = dict(self._dots), dict(self._inverses)
         return new
-
-    def _stacked(self) -> tuple[Integers, Integers, Integers, Integers]:
-        if self._arrays is None:
-            parts = np.concatenate(self._edges), np.concatenate(self._drops)
-            self._arrays = *parts, np.array(self._first[:-1]), np.array(self._totals)
-        return self._arrays
 
     @property
     def totals(self) -> Integers:
         """The sum of every stored axis."""
-        return self._stacked()[3]
+        return self._totals.array
 
     def dots(self, axis: Axis) -> Whole:
-        """The exact inner product of an axis with every stored one, by summation by parts."""
+        """The exact inner product of an axis with every stored one."""
         found = self._dots.get(axis.key)
         if found is None:
             if len(self._dots) >= MOST_REMEMBERED:
                 self._dots = {}
-            found = self._dots[axis.key] = self._compute_dots(axis)
+            found = self._dots[axis.key] = self._weights.dots(axis)
         return found
 
     def inverse_means(self, arithmetic: Arithmetic) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -177,9 +195,73 @@ class AxisTable:
             found = self._inverses[arithmetic] = arithmetic.inverse_means(self.totals, self.size)
         return found
 
-    def _compute_dots(self, axis: Axis) -> Whole:
-        edges, drops, first, _ = self._stacked()
-        sums = axis.sums_at(edges)
+
+class DenseWeights:
+    """Weights written out, for an attribute of few cells: cut in two, so that doubles are exact."""
+
+    def __init__(self, size: int) -> None:
+        self._low, self._high = Growing(np.float64, size), Growing(np.float64, size)
+        self._heavy = False
+
+    def append(self, axis: Axis) -> None:
+        """Store one more axis."""
+        low, high = _halves(axis.dense())
+        self._low.append(low)
+        self._high.append(high)
+        self._heavy = self._heavy or bool(high.any())
+
+    def copy(self) -> DenseWeights:
+        """A copy that grows on its own."""
+        new = copy(self)
+        new._low, new._high = self._low.copy(), self._high.copy()
+        return new
+
+    def dots(self, axis: Axis) -> Whole:
+        """The exact inner product of an axis with every stored one."""
+        low, high = _halves(axis.dense())
+        heavy = bool(high.any())
+        total: Whole = (self._low.array @ low).astype(np.int64)
+        if not heavy and not self._heavy:
+            return total
+        middle = self._high.array @ low + self._low.array @ high
+        top = self._high.array @ high
+        parts = (part.astype(np.int64).astype(object) for part in (middle, top))
+        return total.astype(object) + (next(parts) << HALF) + (next(parts) << 2 * HALF)
+
+
+def _halves(weights: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    high = (weights + 2 ** (HALF - 1)) >> HALF
+    return (weights - (high << HALF)).astype(np.float64), high.astype(np.float64)
+
+
+class RunWeights:
+    """Weights as runs, for an attribute of many cells: where they end, and how much the weight drops."""
+
+    def __init__(self, size: int) -> None:
+        self._edges: list[Integers] = []
+        self._drops: list[Integers] = []
+        self._first = [0]
+        self._stacked: tuple[Integers, Integers] | None = None
+
+    def append(self, axis: Axis) -> None:
+        """Store one more axis."""
+        self._edges.append(np.append(axis.starts[1:], axis.size))
+        self._drops.append(axis.weights - np.append(axis.weights[1:], 0))
+        self._first.append(self._first[-1] + len(axis.starts))
+        self._stacked = None
+
+    def copy(self) -> RunWeights:
+        """A copy that grows on its own."""
+        new = copy(self)
+        new._edges, new._drops, new._first = list(self._edges), list(self._drops), list(self._first)
+        return new
+
+    def dots(self, axis: Axis) -> Whole:
+        """The exact inner product of an axis with every stored one, by summation by parts."""
+        if self._stacked is None:
+            self._stacked = np.concatenate(self._edges), np.concatenate(self._drops)
+        edges, drops = self._stacked
+        sums, first = axis.sums_at(edges), np.array(self._first[:-1])
         longest = int(np.diff(self._first).max())
         if int(np.abs(sums).max()) * int(np.abs(drops).max()) * longest < SAFE:
             return np.add.reduceat(drops * sums, first)
@@ -265,9 +347,14 @@ class Modular:
 
     def inverse_means(self, totals: Integers, size: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """The inverses of means, 1 where a mean is 0, and where that is."""
-        p = self.prime
-        found = [size * pow(rest, -1, p) % p if (rest := total % p) else 1 for total in totals.tolist()]
-        return np.array(found, dtype=np.int64), totals % p == 0
+        p, zero = self.prime, totals % self.prime == 0
+        base, found = np.where(zero, size % p, totals % p), np.full(len(totals), size % p)
+        exponent = p - 2  # By Fermat's little theorem.
+        while exponent:
+            if exponent & 1:
+                found = found * base % p
+            base, exponent = base * base % p, exponent >> 1
+        return found, zero
 
     def reduce(self, values: Any) -> Any:
         """The values modulo the prime."""
@@ -276,34 +363,6 @@ class Modular:
 
 Arithmetic = Real | Modular
 REAL = Real()
-
-
-class Growing:
-    """A vector that grows by appending."""
-
-    __slots__ = ("_array", "count")
-
-    def __init__(self, dtype: Any) -> None:
-        self._array = np.zeros(16, dtype=dtype)
-        self.count = 0
-
-    def append(self, value: Any) -> None:
-        """Add a number."""
-        if self.count == len(self._array):
-            self._array = np.concatenate([self._array, np.zeros_like(self._array)])
-        self._array[self.count] = value
-        self.count += 1
-
-    @property
-    def array(self) -> NDArray[Any]:
-        """All numbers."""
-        return self._array[: self.count]
-
-    def copy(self) -> Growing:
-        """A copy that grows on its own."""
-        new = Growing(self._array.dtype)
-        new._array, new.count = self._array.copy(), self.count
-        return new
 
 
 class ProductStore:
