@@ -37,6 +37,9 @@ NOTHING = Fraction(0)
 class Answer:
     """A value, its standard error, and where it came from.
 
+    Where nothing that was measured determines the value, it is NaN and its standard error infinite:
+    there is no unbiased estimate, and a paid question is needed.
+
     Rows of a block that were measured together share one charge: each carries its whole cost, and
     `charge` is the number of the event in the ledger.
     """
@@ -48,6 +51,11 @@ class Answer:
     cost: Fraction = NOTHING
     payer: str | None = None
     charge: int | None = None
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the measurements determine the value."""
+        return not math.isnan(self.value)
 
 
 ZERO_ANSWER = Answer(0.0, 0.0, (0.0, 0.0), "public")
@@ -72,6 +80,11 @@ class Prospect:
         """The largest standard error; None where one is not known."""
         known = [error for error in self.standard_errors if error is not None]
         return max(known) if len(known) == len(self.standard_errors) else None
+
+    @property
+    def undetermined(self) -> int:
+        """How many answers nothing would determine: they have no value, and infinite errors."""
+        return sum(error == math.inf for error in self.standard_errors)
 
 
 @dataclass(frozen=True)
@@ -230,6 +243,9 @@ class Mechanism(ABC):
         error = None if variance is None else math.sqrt(variance) * abs(scale)
         reach = None if error is None else self.critical * error
         interval = None if reach is None else (value - reach, value + reach)
+        if error == math.inf:
+            # The same object for all, so that equal answers are equal.
+            value, interval = math.nan, (-math.inf, math.inf)
         cost, charge = (bought.cost, bought.charge) if bought else (NOTHING, None)
         return Answer(value, error, interval, source, cost, payer, charge)
 

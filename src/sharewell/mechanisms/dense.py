@@ -12,6 +12,7 @@ from scipy.linalg.blas import dger
 
 from sharewell.cancellation import checked
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -34,7 +35,11 @@ class Dense:
     def of(cls, measurements: Measurements) -> Dense:
         """The solver that has seen the seed."""
         strategy = measurements.strategy
-        if strategy.covariance is None or measurements.seed_weighted is None:
+        if (
+            not isinstance(strategy, Strategy)
+            or strategy.covariance is None
+            or measurements.seed_weighted is None
+        ):
             raise ValueError("the seed leaves something undetermined")
         size = strategy.domain.size
         unit = np.eye(size).reshape(*strategy.domain.shape, -1)

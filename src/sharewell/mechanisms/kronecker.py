@@ -6,13 +6,17 @@ attributes' sizes instead of their product.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
 
@@ -91,3 +95,130 @@ class KroneckerSum:
                 part = self.factors[level][at].times(part, axis=level)
             total += coefficient * part
         return total
+
+
+class KroneckerPrior:
+    """What a measured seed says about every query: its covariance is a sum of Kronecker products."""
+
+    def __init__(self, covariance: KroneckerSum, estimate: Vector, variance: float) -> None:
+        self._covariance = covariance
+        self._estimate = estimate
+        self._is_zero = not estimate.any()  # as in every dry run
+        self._variance = variance
+
+    def mean(self, query: LinearQuery) -> float:
+        """The seed's estimate of a query."""
+        return 0.0 if self._is_zero else float(query.dot(self._estimate))
+
+    def variance(self, query: LinearQuery) -> float:
+        """The variance of the seed's estimate."""
+        return self._variance * _square(self._covariance, query)
+
+    def rows(self) -> KroneckerRows:
+        """An empty store of rows."""
+        return KroneckerRows(self._covariance, self._variance)
+
+
+class KroneckerRows:
+    """The products that rows consist of, stored so that their inner products with a query are fast.
+
+    For every attribute and every factor M of the covariance it keeps the running sums of M w along
+    the attribute, w being a product's weights there. A query's weights are a few runs of equal
+    numbers, so M w . u is a few differences of running sums, for all rows at once.
+    """
+
+    def __init__(self, covariance: KroneckerSum, variance: float) -> None:
+        self.covariance = covariance
+        self._variance = variance
+        self.count = 0
+        self._terms = 0
+        self._row_of = np.zeros(16, dtype=np.int64)
+        self._scale = np.zeros(16)
+        self._sums = [
+            [np.zeros((size + 1, 16)) for _ in factors]
+            for size, factors in zip(covariance.shape, covariance.factors, strict=True)
+        ]
+
+    def append(self, row: LinearQuery) -> None:
+        """Store one more row."""
+        for scale, vectors in row.products():
+            self._reserve()
+            self._row_of[self._terms] = self.count
+            self._scale[self._terms] = float(scale)
+            for level, weights in enumerate(vectors):
+                for factor, sums in zip(self.covariance.factors[level], self._sums[level], strict=True):
+                    np.cumsum(factor.image(weights), out=sums[1:, self._terms])
+            self._terms += 1
+        self.count += 1
+
+    def snapshot(self) -> KroneckerRows:
+        """A copy that does not see what is appended later."""
+        frozen = copy(self)
+        frozen._sums = [list(level) for level in self._sums]
+        return frozen
+
+    def copy(self) -> KroneckerRows:
+        """A copy that grows on its own."""
+        new = copy(self)
+        new._row_of, new._scale = self._row_of.copy(), self._scale.copy()
+        new._sums = [[sums.copy() for sums in level] for level in self._sums]
+        return new
+
+    def _reserve(self) -> None:
+        if self._terms < len(self._scale):
+            return
+        self._row_of = np.concatenate([self._row_of, np.zeros_like(self._row_of)])
+        self._scale = np.concatenate([self._scale, np.zeros_like(self._scale)])
+        for level in self._sums:
+            level[:] = [np.concatenate([sums, np.zeros_like(sums)], axis=1) for sums in level]
+
+    def covariances(self, query: LinearQuery) -> Vector:
+        """Every stored row's covariance with a query, as the seed has it."""
+        total = np.zeros(self._terms)
+        for scale, along_runs in _along_runs(query):
+            along = [
+                [run[1] @ sums[run[0], : self._terms] for sums in level]
+                for level, run in zip(self._sums, along_runs, strict=True)
+            ]
+            for coefficient, chosen in self.covariance.terms:
+                product = along[0][chosen[0]]
+                for level in range(1, len(chosen)):
+                    product = product * along[level][chosen[level]]
+                total += scale * coefficient * product
+        total *= self._variance * self._scale[: self._terms]
+        if self.count == self._terms:
+            return total
+        by_row: Vector = np.bincount(self._row_of[: self._terms], total, minlength=self.count).astype(
+            float
+        )
+        return by_row
+
+
+# The same query is often weighed again: by a preview, by its answer, and in every dry run of a
+# certificate. What depends on the query alone is computed once.
+
+
+@lru_cache(maxsize=4096)
+def _along_runs(query: LinearQuery) -> tuple[tuple[float, tuple[Runs, ...]], ...]:
+    """A query's products, each as a factor and the runs of its weights along every attribute."""
+    return tuple(
+        (float(scale), tuple(runs(weights) for weights in vectors))
+        for scale, vectors in query.products()
+    )
+
+
+@lru_cache(maxsize=4096)
+def _square(covariance: KroneckerSum, query: LinearQuery) -> float:
+    """A query's inner product with itself, under a covariance."""
+    terms = list(query.products())
+    images = [
+        [[factor.image(w) for factor in covariance.factors[level]] for level, w in enumerate(vectors)]
+        for _, vectors in terms
+    ]
+    total = 0.0
+    for scale, vectors in terms:
+        for (other, _), image in zip(terms, images, strict=True):
+            for coefficient, chosen in covariance.terms:
+                along = (float(w @ image[level][chosen[level]]) for level, w in enumerate(vectors))
+                total += float(scale * other) * coefficient * math.prod(along)
+    return total

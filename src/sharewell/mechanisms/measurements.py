@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.mechanisms.kronecker import KroneckerPrior
+from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.linear import LinearQuery
 
@@ -30,6 +32,19 @@ class MeasurementBatch:
         return min((v / float(row.max_abs) ** 2 for row, v in pairs), default=float("inf"))
 
 
+class Prior(Protocol):
+    """What a measured seed says about queries, before any row was paid for."""
+
+    def mean(self, query: LinearQuery) -> float:
+        """The estimate of the part of a query that the seed determines."""
+
+    def variance(self, query: LinearQuery) -> float:
+        """The variance of that estimate."""
+
+    def rows(self) -> Any:
+        """An empty store of rows, with `append`, `covariances` of all rows with a query, and `copy`."""
+
+
 @dataclass
 class Measurements:
     """All that was measured: the seed, as precision and precision-weighted values, and batches of rows.
@@ -38,9 +53,11 @@ class Measurements:
     order, and gives the same numbers to the last bit.
     """
 
-    strategy: Strategy
+    strategy: Strategy | MarginalSeed
     seed_precision: float = 0.0
     seed_weighted: Vector | None = None
+    #: What was measured of a seed of marginals, and of marginals that were bought row by row.
+    marginals: MarginalPrior | None = None
     batches: list[MeasurementBatch] = field(default_factory=list)
     #: How many rows there are, and how many of them in large batches.
     count: int = 0
@@ -50,14 +67,46 @@ class Measurements:
 
     @property
     def determined(self) -> bool:
-        """Whether the seed was measured, and determines every query."""
-        return self.seed_weighted is not None and self.strategy.covariance is not None
+        """Whether a strategy was measured that determines every query."""
+        strategy = self.strategy
+        if isinstance(strategy, MarginalSeed) or self.seed_weighted is None:
+            return False
+        return strategy.determines_all
 
     def seed_row(self, at: int) -> tuple[float, float]:
         """One seed row's value and variance."""
+        if isinstance(self.strategy, MarginalSeed):
+            found = (self.marginals or MarginalPrior(self.strategy.domain)).measured_row(
+                *self.strategy.place_of(at)
+            )
+            return found or (0.0, float("inf"))
         if self.seed_weighted is None:
             return 0.0, float("inf")
         return float(self.seed_weighted[at]) / self.seed_precision, 1 / self.seed_precision
+
+    def prior(self) -> tuple[Prior, MeasurementBatch | None]:
+        """What the seed says about queries, and seed rows that are not part of that.
+
+        A strategy without a closed form, which leaves something open, is a set of rows like any other.
+        """
+        strategy = self.strategy
+        if isinstance(strategy, MarginalSeed):
+            return self.marginals or MarginalPrior(strategy.domain), None
+        prior = MarginalPrior(strategy.domain)
+        if self.seed_weighted is None:
+            return prior, None
+        masks = strategy.marginals
+        if masks is not None and not strategy.is_identity:
+            values = np.split(self.seed_values, np.cumsum(strategy.sizes)[:-1])
+            for mask, part in zip(masks, values, strict=True):
+                prior = prior.with_marginal(mask, 0, part, 1 / self.seed_precision)
+            return prior, None
+        if strategy.covariance is not None:
+            estimate = strategy.covariance.times(strategy.back(self.seed_values))
+            return KroneckerPrior(strategy.covariance, estimate, 1 / self.seed_precision), None
+        rows = tuple(LinearQuery.from_vector(strategy.domain, row) for row in strategy.matrix.toarray())
+        noise = np.full(len(rows), 1 / self.seed_precision)
+        return prior, MeasurementBatch(rows, self.seed_values, noise)
 
     @property
     def seed_values(self) -> Vector:

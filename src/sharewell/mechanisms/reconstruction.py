@@ -15,13 +15,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
-from sharewell.mechanisms.iterative import Iterative
+from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Solver, Unsuitable
 from sharewell.mechanisms.sparse import Sparse
-from sharewell.mechanisms.square_root import SquareRoot
 from sharewell.mechanisms.strategy import Strategy
-from sharewell.mechanisms.woodbury import Woodbury
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -37,8 +36,6 @@ TINY = 1e-12
 FEW_QUERIES, MOST_REMEMBERED = 256, 4096
 #: From this many queries at a time on, or rows in a batch, it pays to treat them as one sparse matrix.
 MANY = 64
-#: Up to this many rows their covariances with each other can be kept.
-MOST_ROWS = 6000
 #: A seed is vague where its rows have more than this many times the variance of a measured row. A
 #: covariance that holds both loses that many digits, and more where a row has many cells.
 VAGUE = 1e6
@@ -52,7 +49,7 @@ class Reconstruction:
     Privacy: post-processing of released values; costs nothing and never touches the data.
     """
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: Strategy | MarginalSeed) -> None:
         self.measurements = Measurements(strategy)
         #: Solvers by kind, each with the number of batches that it has seen; and kinds that failed.
         self._solvers: dict[SolverType, tuple[Solver, int]] = {}
@@ -67,13 +64,25 @@ class Reconstruction:
     def __len__(self) -> int:
         return self.measurements.count
 
-    def observe_seed(self, values: NDArray[np.int64] | Vector, variance: float) -> None:
-        """Add one measurement of every seed row, all with the same variance."""
-        precision = 1 / max(variance, TINY)
-        weighted = np.asarray(values, dtype=np.float64) * precision
-        known = self.measurements.seed_weighted
-        self.measurements.seed_weighted = weighted if known is None else known + weighted
-        self.measurements.seed_precision += precision
+    def observe_seed(self, values: NDArray[np.int64] | Vector, variances: float | Vector) -> None:
+        """Add one measurement of every seed row: the same variance for all, or for all of a part."""
+        known = self.measurements
+        if isinstance(known.strategy, MarginalSeed):
+            noise = np.broadcast_to(np.maximum(variances, TINY), np.shape(values))
+            prior, start = known.marginals or MarginalPrior(known.strategy.domain), 0
+            for part, size in zip(known.strategy.parts, known.strategy.sizes, strict=True):
+                end = start + size
+                prior = prior.with_marginal(
+                    part.mask, part.vector, np.asarray(values[start:end]), float(noise[start])
+                )
+                start = end
+            known.marginals = prior
+        else:
+            precision = 1 / max(float(np.ravel(variances)[0]), TINY)
+            weighted = np.asarray(values, dtype=np.float64) * precision
+            before = known.seed_weighted
+            known.seed_weighted = weighted if before is None else before + weighted
+            known.seed_precision += precision
         self._solvers.clear()
         self._unsuitable.clear()
         self._forget()
@@ -132,23 +141,23 @@ class Reconstruction:
     ) -> tuple[Vector, Vector]:
         """Replace estimates that rounding has spoilt: a variance is positive, and measuring lowers it.
 
-        The exact solver is slow and always right. Where the domain is too large for it, a measured row
-        is answered with its own noisy value, and nothing is said about any other query.
+        The solver for vague seeds is slower, and right beside any seed that determines everything.
+        Where that does not help, a measured row is answered with its own noisy value, and nothing is
+        said about any other query.
         """
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
-        wrong = np.flatnonzero(~_plausible(variances, limits)).tolist()
-        if not wrong:
-            return values, variances
-        if self.measurements.strategy.domain.size <= MOST_CELLS:
-            exact = self._exact or SquareRoot(self.measurements)
+        wrong = np.flatnonzero(~_plausible(variances, limits))
+        if len(wrong) and self.measurements.determined:
             if self._exact is None:
+                exact = Contrasts.beside_vague_seed(self.measurements)
                 for batch in self.measurements.batches:
                     exact.observe(batch)
                 self._exact = exact
-            values[wrong], variances[wrong] = exact.estimate([queries[at] for at in wrong])
-        else:
-            own = [self._own.get(queries[at].key, (0.0, np.inf)) for at in wrong]
-            values[wrong], variances[wrong] = np.array(own).T
+            chosen = [queries[at] for at in wrong.tolist()]
+            values[wrong], variances[wrong] = self._exact.estimate(chosen)
+            wrong = wrong[~_plausible(variances[wrong], limits[wrong])]
+        for at in wrong.tolist():
+            values[at], variances[at] = self._own.get(queries[at].key, (np.nan, np.inf))
         return values, variances
 
     def snapshot(self) -> Reconstruction:
@@ -183,19 +192,13 @@ class Reconstruction:
         """The kinds of solver to try, best first; always the same for the same measurements."""
         known = self.measurements
         cells, rows = known.strategy.domain.size, known.count
-        in_doubles = known.determined and not (self._is_vague() and cells <= MOST_CELLS)
-        if in_doubles and cells > FEW_CELLS:
-            if known.strategy.is_identity and (queries >= MANY or 2 * known.grouped > rows):
+        if known.determined and not self._is_vague():
+            if cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
                 yield Sparse
-            if rows > cells and cells <= MOST_CELLS:
+            if cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS):
                 yield Dense.of
-            elif rows <= MOST_ROWS:
-                yield Woodbury
-        elif in_doubles:
-            yield Dense.of
-        if cells <= MOST_CELLS or (rows <= MOST_ROWS and not known.determined):
-            yield SquareRoot
-        yield Iterative
+            yield Contrasts.of
+        yield Contrasts.beside_vague_seed if known.determined else Contrasts.of
 
     def _is_vague(self, least_variance: float = float("inf")) -> bool:
         """Whether the seed is vague beside the rows, and one more of this variance."""
@@ -209,8 +212,6 @@ class Reconstruction:
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
         for batch in batches[seen:]:
             solver.observe(batch)
-            if isinstance(solver, SquareRoot):
-                solver = solver.to_dense() or solver
         if kind is not Sparse:
             self._solvers = {Sparse: self._solvers[Sparse]} if Sparse in self._solvers else {}
         self._solvers[kind] = solver, len(batches)

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import splu
 
 from sharewell.cancellation import checked
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Unsuitable
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.diagram import Node
 from sharewell.query.linear import LinearQuery
 
@@ -35,13 +36,14 @@ class Sparse:
     """
 
     def __init__(self, measurements: Measurements) -> None:
-        if not (measurements.determined and measurements.strategy.is_identity):
+        strategy = measurements.strategy
+        if not (isinstance(strategy, Strategy) and measurements.determined and strategy.is_identity):
             raise Unsuitable("a seed other than the identity")
         self._seed_variance = 1 / measurements.seed_precision
         self._seed_values = measurements.seed_values
         self._rows: list[tuple[MeasurementBatch, sp.csr_array]] = []
         #: How many rows weigh each cell, and the sum of the squares.
-        self._load = np.zeros(measurements.strategy.domain.size)
+        self._load = np.zeros(strategy.domain.size)
         self._products = 0.0
         self._factor: SparseFactor | None = None
 

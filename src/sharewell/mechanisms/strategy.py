@@ -132,13 +132,14 @@ class Strategy:
     _places: dict[str, int | None] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
-        return sum(self._sizes)
+        return sum(self.sizes)
 
     def __repr__(self) -> str:
         return f"Strategy({self.name}, {len(self):,} rows over {self.domain.size:,} cells)"
 
     @cached_property
-    def _sizes(self) -> list[int]:
+    def sizes(self) -> list[int]:
+        """The number of rows of each part."""
         return [prod(rows.count for rows in part) for part in self.parts]
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
@@ -149,6 +150,22 @@ class Strategy:
     def is_identity(self) -> bool:
         """Whether the rows are the cells."""
         return len(self.parts) == 1 and all(rows.matrix is None for rows in self.parts[0])
+
+    @cached_property
+    def marginals(self) -> list[int] | None:
+        """The attributes of each part, one bit each, where all parts are marginals; None otherwise."""
+        if any(not (rows.matrix is None or rows.is_total) for part in self.parts for rows in part):
+            return None
+        return [
+            sum(1 << at for at, rows in enumerate(part) if rows.matrix is None) for part in self.parts
+        ]
+
+    @property
+    def determines_all(self) -> bool:
+        """Whether every query can be reconstructed from the rows."""
+        if self.marginals is not None:
+            return (1 << len(self.domain.shape)) - 1 in self.marginals
+        return self.covariance is not None
 
     @property
     def matrix(self) -> sp.csr_array:
@@ -174,7 +191,7 @@ class Strategy:
     def back(self, values: NDArray[Any]) -> NDArray[Any]:
         """The rows' transpose times one value per row, as a tensor over the domain."""
         total = np.zeros(self.domain.shape)
-        for part, piece in zip(self.parts, np.split(values, np.cumsum(self._sizes)[:-1]), strict=True):
+        for part, piece in zip(self.parts, np.split(values, np.cumsum(self.sizes)[:-1]), strict=True):
             tensor = piece.reshape([rows.count for rows in part])
             for level, rows in enumerate(part):
                 tensor = rows.times(tensor, level, back=True)
@@ -217,7 +234,7 @@ class Strategy:
         if len(nodes) < len(self.domain.shape) or query.scale != 1:
             return None
         start = 0
-        for part, size in zip(self.parts, self._sizes, strict=True):
+        for part, size in zip(self.parts, self.sizes, strict=True):
             found = [rows.find(node) for rows, node in zip(part, nodes, strict=True)]
             if None not in found:
                 return start + int(np.ravel_multi_index(found, [rows.count for rows in part]))  # type: ignore[arg-type]

@@ -1,0 +1,381 @@
+"""Reconstruction from a seed and the rows paid for, whatever the seed leaves open.
+
+The seed is a prior: for every query the mean and the covariances of the part that it determines, and
+exactly what is open (see `marginal_seed`). Rows whose open parts are independent form a *basis*. Every
+other row is a combination of it, as far as its open part goes; its *contrast* is the row minus that
+combination,
+
+    z_j = y_j - T_j y_B,    with covariances    G = R (K0 + V) R',    R = [-T I],
+
+and has no open part any more. Most rows have T_j = 0. A query is determined if its open part is a
+combination t of the basis. Then t'y_B is an unbiased start, and the contrasts, whose covariances with
+its error are known, make it the best estimate (universal kriging). Without open parts this is Woodbury's
+identity; without a seed it is least squares in square-root form (Peters and Wilkinson 1970).
+
+The basis is chosen so that no coefficient exceeds 64 in units of noise. So no weights that an analyst
+may choose spoil another's answers.
+
+A *vague* seed has far more variance than the rows, and in doubles nothing is left of them beside it.
+Then whole rows, and not their open parts alone, are written as combinations of independent ones. In the
+contrasts of the others the seed's covariances cancel, exactly; the independent rows are contrasts
+themselves, with what the seed says of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+from sharewell.cancellation import checked
+from sharewell.mechanisms.block_factor import BlockFactor
+from sharewell.mechanisms.marginal_seed import MarginalPrior
+from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Prior, Unsuitable
+from sharewell.mechanisms.open_parts import NONE, Combination, OpenParts
+from sharewell.query.domain import Domain
+from sharewell.query.linear import LinearQuery
+
+Vector = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: The largest coefficient of a row in the basis, in units of noise. Each exchange multiplies the
+#: determinant of the basis by more than this, so that exchanges end.
+LARGEST = 64
+#: What rounding may take from a variance of which nothing is known but that it cannot be less.
+ALMOST = 1 - 1e-6
+#: How many queries are solved for at a time.
+CHUNK = 256
+
+
+class Contrasts:
+    """Keeps the paid rows, and a triangular factor of their contrasts' covariances."""
+
+    def __init__(self, prior: Prior, domain: Domain | None = None) -> None:
+        """A domain means that the seed is vague: it determines everything, but next to nothing."""
+        self._prior = prior
+        self._vague = domain is not None
+        #: Exact algebra over the open parts, or over whole rows; None where nothing is open.
+        self._parts: OpenParts | None = None
+        if domain is not None:
+            self._parts = OpenParts(MarginalPrior(domain))
+        elif isinstance(prior, MarginalPrior):
+            self._parts = OpenParts(prior)
+        #: The rows, stored for their covariances.
+        self._rows: Any = self._parts.rows if self._parts and not self._vague else prior.rows()
+        self._queries: tuple[LinearQuery, ...] = ()
+        self._places: dict[str, int] = {}
+        #: The rows' values less the seed's estimates, and the variances of their noise.
+        self._misses, self._noise = np.zeros(0), np.zeros(0)
+        #: The seed's covariances of all rows with each other, once one of them is in the basis.
+        self._covariances: Vector | None = None
+        #: The rows that have contrasts, in order; and the coefficients of rows outside the basis.
+        self._contrasts: list[int] = []
+        self._combinations: dict[int, Combination] = {}
+        self._matrix: sp.csr_array | None = None
+        self._factor = BlockFactor()
+        self._solved = np.zeros(0)
+        #: Whether a snapshot uses the same state.
+        self._shared = False
+
+    @classmethod
+    def of(cls, measurements: Measurements) -> Contrasts:
+        """The solver that has seen the seed."""
+        prior, rows = measurements.prior()
+        solver = cls(prior)
+        if rows is not None:
+            solver.observe(rows)
+        return solver
+
+    @classmethod
+    def beside_vague_seed(cls, measurements: Measurements) -> Contrasts:
+        """The solver that has seen a seed which determines everything, and next to nothing."""
+        return cls(measurements.prior()[0], measurements.strategy.domain)
+
+    def __len__(self) -> int:
+        return len(self._queries)
+
+    # Rows
+
+    def observe(self, batch: MeasurementBatch) -> None:
+        """Add new rows, all at once; raises `Unsuitable` where rounding would spoil them."""
+        if self._shared:
+            self._unshare()
+        batch = _primitive(batch)
+        first = len(self._queries)
+        new = range(first, first + len(batch.rows))
+        for row, query in zip(new, batch.rows, strict=True):
+            found = self._parts.append(query) if self._parts else NONE
+            if self._parts is None or self._vague:
+                self._rows.append(query)
+            else:
+                self._rows = self._parts.rows
+            if found is not None:
+                self._combinations[row] = found
+            self._places[query.key] = row
+        self._queries = (*self._queries, *batch.rows)
+        misses = batch.values - [self._prior.mean(query) for query in batch.rows]
+        self._misses = np.concatenate([self._misses, misses])
+        self._noise = np.concatenate([self._noise, batch.variances])
+        if self._parts is not None and self._rebase(new):
+            self._remember(new)
+            self._start_again()
+            return
+        shared = self._remember(new)
+        added = [row for row in new if self._vague or row in self._combinations]
+        self._contrasts = [*self._contrasts, *added]
+        self._matrix = None
+        if added:
+            self._extend(added, shared)
+
+    def _remember(self, new: Sequence[int]) -> Vector:
+        """The covariances of new rows with all rows; kept where there are open parts."""
+        shared = np.array([self._rows.covariances(self._queries[row]) for row in new])
+        if self._parts is None or not (self._parts.basis or self._covariances is not None):
+            return shared
+        if self._covariances is None and new[0]:
+            old = [self._rows.covariances(query)[: new[0]] for query in self._queries[: new[0]]]
+            self._covariances = np.array(old)
+        before = np.zeros((0, 0)) if self._covariances is None else self._covariances
+        known = len(before)
+        grown = np.empty((len(self._queries), len(self._queries)))
+        grown[:known, :known] = before
+        grown[known:] = shared
+        grown[:known, known:] = shared[:, :known].T
+        self._covariances = grown
+        return shared
+
+    def _extend(self, added: Sequence[int], shared: Vector) -> None:
+        """Add contrasts to the factor."""
+        first = len(self._queries) - len(shared)
+        combinations = [self._combinations.get(row) for row in added]
+        chosen = shared[[row - first for row in added]]
+        own = chosen[np.arange(len(added)), added]
+        columns, own = self._errors(chosen, own, combinations, added)
+        old = len(self._solved)
+        between = self._factor.solve(columns[:old])
+        inner = columns[old:]
+        # The contrasts' own variances; between two of them the noise of a new row does not matter.
+        inner[np.diag_indices(len(added))] = own + self._noise[added]
+        inner -= between.T @ between
+        try:
+            corner = cholesky(inner, lower=True, check_finite=False)
+        except LinAlgError:
+            raise Unsuitable("rows far more precise than the seed") from None
+        # The noise of a row outside the basis is in no other contrast.
+        alone = np.array([found is not None for found in combinations])
+        if (corner.diagonal() ** 2 < self._noise[added] * ALMOST)[alone].any():
+            raise Unsuitable("rows far more precise than the seed")
+        misses = np.array([self._miss(row) for row in added]) - between.T @ self._solved
+        self._solved = np.concatenate([self._solved, solve_triangular(corner, misses, lower=True)])
+        self._factor = self._factor.extended(between, corner)
+
+    def _start_again(self) -> None:
+        """Compute the factor anew, after the basis has changed."""
+        rows = range(len(self._queries))
+        self._contrasts = [row for row in rows if self._vague or row in self._combinations]
+        self._factor, self._solved, self._matrix = BlockFactor(), np.zeros(0), None
+        if self._contrasts and self._covariances is not None:
+            self._extend(self._contrasts, self._covariances)
+
+    def _miss(self, row: int) -> float:
+        """The value of a row's contrast, less the seed's estimate."""
+        found = self._combinations.get(row, NONE)
+        return float(self._misses[row] - found.factors @ self._misses[found.rows])
+
+    # The basis
+
+    def _rebase(self, new: Sequence[int]) -> bool:
+        """Exchange rows of the basis until no coefficient is large; whether there was anything to do."""
+        parts, changed = self._parts, False
+        while parts is not None and (too_large := self._too_large(new)):
+            entering, leaving = too_large
+            parts.exchange(leaving, entering)
+            del self._combinations[entering]
+            old = [row for row, found in self._combinations.items() if leaving in found.rows]
+            for row in [*old, leaving]:
+                found = parts.combination(self._queries[row])
+                if found is None:
+                    raise AssertionError("a row of the basis depends on what replaces it")
+                self._combinations[row] = found
+            new, changed = range(len(self._noise)), True
+        if parts is not None and not self._vague:
+            self._rows = parts.rows  # Other primes may have been taken.
+        return changed
+
+    def _too_large(self, rows: Sequence[int]) -> tuple[int, int] | None:
+        """A row outside the basis, and the row of the basis that it should replace."""
+        largest, pair = float(LARGEST), None
+        for row in rows:
+            found = self._combinations.get(row, NONE)
+            if len(found.rows):
+                sizes = np.abs(found.factors) * np.sqrt(self._noise[found.rows] / self._noise[row])
+                at = int(np.argmax(sizes))
+                if sizes[at] > largest:
+                    largest, pair = float(sizes[at]), (row, int(found.rows[at]))
+        return pair
+
+    # Queries
+
+    def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
+        """The queries' estimates and their variances; infinite where nothing determines them."""
+        values, variances = np.full(len(queries), np.nan), np.full(len(queries), np.inf)
+        for start in checked(range(0, len(queries), CHUNK), 1):
+            chunk = queries[start : start + CHUNK]
+            found = [self._combination(query) for query in chunk]
+            known = [at for at, each in enumerate(found) if each or self._vague]
+            if not known:
+                continue
+            places = start + np.array(known)
+            chosen, combinations = [chunk[at] for at in known], [found[at] for at in known]
+            columns, own = self._solve(chosen, combinations)
+            scales = np.array([float(query.scale) for query in chosen])
+            starts = [each.factors @ self._misses[each.rows] if each else 0.0 for each in combinations]
+            seed = np.array([self._prior.mean(query.primitive) for query in chosen])
+            values[places] = scales * (seed + starts + self._solved @ columns)
+            variances[places] = scales**2 * (own - (columns**2).sum(axis=0))
+        return values, variances
+
+    def _combination(self, query: LinearQuery) -> Combination | None:
+        """The coefficients of a query in the basis; None where it is undetermined."""
+        if self._parts is None:
+            return NONE
+        row = self._places.get(query.primitive.key)
+        if row is None:
+            return self._parts.combination(query.primitive)
+        return self._combinations.get(row) or Combination(np.array([row]), np.ones(1))
+
+    def _solve(
+        self, queries: Sequence[LinearQuery], combinations: Sequence[Combination | None]
+    ) -> tuple[Vector, Vector]:
+        """The contrasts' covariances with the queries' errors, solved for; and their first variances."""
+        primitive = [query.primitive for query in queries]
+        shared = np.array([self._rows.covariances(query) for query in checked(primitive)])
+        variances = np.array([self._prior.variance(query) for query in primitive])
+        columns, own = self._errors(shared, variances, combinations)
+        return self._factor.solve(columns), own
+
+    def _errors(
+        self,
+        shared: Vector,
+        variances: Vector,
+        combinations: Sequence[Combination | None],
+        rows: Sequence[int] = (),
+    ) -> tuple[Vector, Vector]:
+        """The covariances of starts' errors with all contrasts, one column each; and their variances.
+
+        Given are the seed's covariances of the queries with all rows, its variances of them, and where
+        they start; for rows that are added, which.
+        """
+        if self._parts is None or not self._parts.basis:
+            return shared[:, self._contrasts].T, variances
+        with_rows, own, noise = shared.copy(), variances.copy(), self._noise
+        for at, found in enumerate(combinations):
+            if found is None:
+                continue
+            if self._vague:
+                with_rows[at], own[at] = 0, 0
+                start = np.zeros(len(noise))
+            elif len(found.rows) and self._covariances is not None:
+                start = found.factors @ self._covariances[found.rows]
+            else:
+                continue
+            start[found.rows] += found.factors * noise[found.rows]
+            own[at] += found.factors @ (start[found.rows] - 2 * with_rows[at, found.rows])
+            with_rows[at] -= start
+        columns = with_rows[:, self._contrasts].T - self._coefficients @ with_rows.T
+        if self._vague:
+            # Of a query that does not start from rows, a contrast without the seed knows nothing,
+            # except by the noise of a row that is in the contrast and is the query itself.
+            outside = [at for at, found in enumerate(combinations) if found is None]
+            dependent = [at for at, row in enumerate(self._contrasts) if row in self._combinations]
+            columns[np.ix_(dependent, outside)] = 0
+            if rows:
+                noisy = self._coefficients[:, [rows[at] for at in outside]].toarray()
+                columns[:, outside] -= noisy * noise[[rows[at] for at in outside]]
+        return columns, own
+
+    @property
+    def _coefficients(self) -> sp.csr_array:
+        """The contrasts' coefficients in the basis, as a sparse matrix over the rows."""
+        if self._matrix is None:
+            found = [self._combinations.get(row, NONE) for row in self._contrasts]
+            indptr = np.cumsum([0, *(len(each.rows) for each in found)])
+            indices = np.concatenate([NONE.rows, *(each.rows for each in found)])
+            factors = np.concatenate([NONE.factors, *(each.factors for each in found)])
+            shape = (len(found), len(self._queries))
+            self._matrix = sp.csr_array((factors, indices, indptr), shape=shape)
+        return self._matrix
+
+    def variances_after(self, queries: Sequence[LinearQuery], batch: MeasurementBatch) -> Vector:
+        """The queries' variances if these rows were measured too."""
+        if self._parts is not None:
+            trial = copy(self)
+            trial._shared = True
+            trial.observe(batch)
+            return trial.estimate(queries)[1]
+        batch = _primitive(batch)
+        asked = [query.primitive for query in queries]
+        distinct = list({query.key: query for query in [*asked, *batch.rows]}.values())
+        place = {query.key: at for at, query in enumerate(distinct)}
+        bought = [place[row.key] for row in batch.rows]
+        rows = self._prior.rows()
+        for row in batch.rows:
+            rows.append(row)
+        columns, own = self._solve(distinct, [NONE] * len(distinct))
+        shared = np.array([rows.covariances(query) for query in checked(distinct)])
+        shared -= columns.T @ columns[:, bought]
+        inner = shared[bought]
+        inner[np.diag_indices(len(bought))] += batch.variances
+        try:
+            factor = cholesky(inner, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            raise Unsuitable("rows far more precise than the seed") from None
+        gained = (solve_triangular(factor, shared.T, lower=True) ** 2).sum(axis=0)
+        after = own - (columns**2).sum(axis=0) - gained
+        scales = np.array([float(query.scale) for query in queries])
+        return np.asarray(scales**2 * after[[place[query.key] for query in asked]])
+
+    # Copies
+
+    def snapshot(self) -> Contrasts:
+        """A copy to read; the state is copied when either of them changes."""
+        frozen = copy(self)
+        if self._parts is None:
+            frozen._rows = self._rows.snapshot()
+            frozen._places = dict(self._places)
+            frozen._combinations = dict(self._combinations)
+        else:
+            self._shared = frozen._shared = True
+        return frozen
+
+    def _unshare(self) -> None:
+        self._parts = self._parts.copy() if self._parts else None
+        self._rows = self._parts.rows if self._parts and not self._vague else self._rows.copy()
+        self._places, self._combinations = dict(self._places), dict(self._combinations)
+        self._shared = False
+
+    def work(self, queries: int, rows: int) -> tuple[float, float]:
+        """Covariances with the rows, triangular solves, and exact solutions modulo two primes."""
+        known, contrasts = float(len(self._queries)), float(len(self._contrasts))
+        after = known + rows
+        operations = 300_000.0 * (queries + rows) + queries * (contrasts + rows) ** 2 + rows * after**2
+        memory = 8 * ((queries + rows) * after + rows**2)
+        if self._parts is not None:
+            basis = float(len(self._parts.basis)) + rows
+            operations += 8 * (queries + 2 * rows) * basis**2 + 2 * after**2
+            memory += 8 * (3 * after**2 if rows else 0)
+        return operations, memory
+
+
+def _primitive(batch: MeasurementBatch) -> MeasurementBatch:
+    """The batch with every row divided by its scale."""
+    if all(row.scale == 1 for row in batch.rows):
+        return batch
+    scales = np.array([float(row.scale) for row in batch.rows])
+    rows = tuple([row.primitive for row in batch.rows])
+    return MeasurementBatch(rows, batch.values / scales, batch.variances / scales**2)

@@ -1,0 +1,368 @@
+"""Seeds that are sets of marginals, in closed form: for tables of any width, without a vector of cells.
+
+A query's weights split into one part for every set T of attributes: the part that sums to zero along the
+attributes of T and is constant along all others. Measuring the marginal over S, with variance v_S for
+each of its n_S rows, determines the parts T within S. With all cells of an attribute equally likely, m_i
+the mean of a query's weights there and cov_i their covariance with another's,
+
+    f_T = 1 / sum over measured S containing T of 1 / (v_S n_S)
+    K0(q, r) = sum over determined T of f_T * product over T of cov_i * product over others of m_i m'_i
+
+is the covariance of two queries' estimates. T is *open* where no measured S contains it. What is left of
+the queries' inner product, D(q, r), belongs to their open parts, and is a rational number that is known
+exactly. Everything is apart for each data vector: the count, and the vectors of the measures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sharewell.errors import QueryError
+from sharewell.mechanisms.products import (
+    REAL,
+    Arithmetic,
+    Modular,
+    Product,
+    ProductStore,
+    products_of,
+)
+from sharewell.query.domain import Domain
+from sharewell.query.linear import LinearQuery
+
+Vector = NDArray[np.float64]
+
+#: Of how many queries a prior remembers the variance.
+MOST_REMEMBERED = 4096
+
+
+class MarginalPart(NamedTuple):
+    """The marginal of one data vector over some attributes, by position, and its share of a donation."""
+
+    attributes: tuple[int, ...]
+    vector: int
+    weight: Fraction
+
+    @property
+    def mask(self) -> int:
+        """The attributes, one bit each."""
+        return sum(1 << level for level in self.attributes)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalSeed:
+    """Marginals to measure at the start, each for its share of the donations: the weights sum to 1."""
+
+    kind = "marginals"
+
+    domain: Domain
+    parts: tuple[MarginalPart, ...]
+    name: str
+
+    def __post_init__(self) -> None:
+        levels = range(len(self.domain.attributes))
+        if not self.parts or sum(part.weight for part in self.parts) != 1:
+            raise QueryError("The weights of a seed's marginals must sum to 1.")
+        if len({(part.mask, part.vector) for part in self.parts}) < len(self.parts):
+            raise QueryError("A seed names a marginal twice.", hint="Give it the sum of both weights.")
+        for part in self.parts:
+            if list(part.attributes) != sorted({*part.attributes} & {*levels}):
+                raise QueryError(
+                    f"A seed's marginal over {part.attributes} does not name attributes in order."
+                )
+            if part.weight <= 0 or not 0 <= part.vector < self.vectors:
+                raise QueryError("A seed's marginal needs a positive weight and a vector of the domain.")
+
+    @classmethod
+    def of(
+        cls,
+        domain: Domain,
+        sets: Iterable[Sequence[str | int]],
+        *,
+        weights: Sequence[Fraction] | None = None,
+        vectors: Sequence[int] | None = None,
+        name: str | None = None,
+    ) -> MarginalSeed:
+        """Marginals over sets of attributes, by name or position; with equal weights by default.
+
+        Weights are relative. Each set is measured for all these data vectors, by default the count.
+        """
+        positions = [
+            tuple(sorted(domain.index(each) if isinstance(each, str) else each for each in chosen))
+            for chosen in sets
+        ]
+        shares = [Fraction(1)] * len(positions) if weights is None else list(map(Fraction, weights))
+        wanted = [0] if vectors is None else list(vectors)
+        total = sum(shares, Fraction(0)) * len(wanted)
+        parts = tuple(
+            MarginalPart(chosen, vector, share / total)
+            for vector in wanted
+            for chosen, share in zip(positions, shares, strict=True)
+        )
+        return cls(domain, parts, name or f"marginals of {len(positions)} sets")
+
+    @property
+    def vectors(self) -> int:
+        """How many data vectors the domain has: 1 where it has no measures."""
+        shape = self.domain.shape
+        return shape[-1] if len(shape) > len(self.domain.attributes) else 1
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of rows of each part."""
+        shape = self.domain.shape
+        return tuple(math.prod(shape[at] for at in part.attributes) for part in self.parts)
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    def __repr__(self) -> str:
+        return f"MarginalSeed({self.name}, {len(self):,} rows)"
+
+    def row_of(self, query: LinearQuery) -> int | None:
+        """The position of a query among the rows, part after part; None where it is not one of them."""
+        found = marginal_cell(query)
+        if found is None:
+            return None
+        mask, vector, at = found
+        start = 0
+        for part, size in zip(self.parts, self.sizes, strict=True):
+            if part.vector == vector and part.mask == mask:
+                return start + at
+            start += size
+        return None
+
+    def place_of(self, row: int) -> tuple[int, int, int]:
+        """The marginal, one bit for each attribute, the data vector and the position there of a row."""
+        for part, size in zip(self.parts, self.sizes, strict=True):
+            if row < size:
+                return part.mask, part.vector, row
+            row -= size
+        raise IndexError("The seed has fewer rows.")
+
+    def to_json(self) -> dict[str, Any]:
+        """The seed as plain data, for a ledger."""
+        parts = [[list(part.attributes), part.vector, str(part.weight)] for part in self.parts]
+        return {"kind": self.kind, "name": self.name, "parts": parts}
+
+    @classmethod
+    def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> MarginalSeed:
+        """The seed that `to_json` wrote."""
+        parts = [MarginalPart(tuple(s), vector, Fraction(weight)) for s, vector, weight in data["parts"]]
+        return cls(domain, tuple(parts), data["name"])
+
+
+def marginal_cell(query: LinearQuery) -> tuple[int, int, int] | None:
+    """The marginal, data vector and row there, where a query counts one cell of a marginal."""
+    found = products_of(query)
+    if query.scale != 1 or len(found) != 1 or found[0].factor != 1:
+        return None
+    at = 0
+    for axis in found[0].axes.values():
+        if (cell := axis.cell) is None:
+            return None
+        at = at * axis.size + cell
+    return found[0].mentioned, found[0].vector, at
+
+
+class MeasuredMarginal(NamedTuple):
+    """All measurements of one marginal: their precision, and the values weighted by it, summed."""
+
+    precision: float
+    weighted: Vector
+
+
+class MarginalPrior:
+    """What measured marginals say about every query: an estimate, covariances, and what they leave open.
+
+    Queries are primitive. Immutable: `with_marginal` gives a new one. Without any, everything is open.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self._shape = domain.shape
+        #: By data vector and set of attributes, one bit each.
+        self._measured: dict[tuple[int, int], MeasuredMarginal] = {}
+        self._factors: dict[tuple[int, int], float] = {}
+        self._residuals: dict[tuple[int, int], Vector] = {}
+        self._sets: dict[tuple[int, int], dict[int, float]] = {}
+        self._variances: dict[str, float] = {}
+
+    def with_marginal(self, mask: int, vector: int, values: Vector, variance: float) -> MarginalPrior:
+        """The prior that knows one more measurement of a marginal, in C order of its attributes."""
+        new = MarginalPrior(self.domain)
+        precision, weighted = 1 / variance, np.asarray(values, dtype=np.float64) / variance
+        if known := self._measured.get((vector, mask)):
+            precision, weighted = known.precision + precision, known.weighted + weighted
+        new._measured = {**self._measured, (vector, mask): MeasuredMarginal(precision, weighted)}
+        return new
+
+    def measured_row(self, mask: int, vector: int, at: int) -> tuple[float, float] | None:
+        """The mean of all measurements of one row of a marginal, and its variance."""
+        found = self._measured.get((vector, mask))
+        return (float(found.weighted[at]) / found.precision, 1 / found.precision) if found else None
+
+    def determines(self, query: LinearQuery) -> bool:
+        """Whether every product of a query is one of a measured marginal: then it has no open part."""
+        return all(
+            any(k == product.vector and not product.mentioned & ~s for k, s in self._measured)
+            for product in products_of(query)
+        )
+
+    def _levels(self, mask: int) -> list[int]:
+        return [at for at in range(mask.bit_length()) if mask >> at & 1]
+
+    def _size(self, mask: int) -> int:
+        return math.prod(self._shape[at] for at in self._levels(mask))
+
+    def factor(self, vector: int, mask: int) -> float:
+        """The variance f_T of a unit of the part T; infinite where it is open."""
+        found = self._factors.get((vector, mask))
+        if found is None:
+            precision = sum(
+                measured.precision / self._size(s)
+                for (k, s), measured in self._measured.items()
+                if k == vector and not mask & ~s
+            )
+            found = self._factors[vector, mask] = 1 / precision if precision else math.inf
+        return found
+
+    def sets(self, vector: int, mentioned: int) -> dict[int, float]:
+        """The determined sets within some attributes, each with its factor; closed under subsets."""
+        found = self._sets.get((vector, mentioned))
+        if found is None:
+            within = {s & mentioned for k, s in self._measured if k == vector}
+            largest = [s for s in within if not any(s != other and not s & ~other for other in within)]
+            subsets = {t for s in largest for t in _subsets(s)}
+            found = self._sets[vector, mentioned] = {t: self.factor(vector, t) for t in sorted(subsets)}
+        return found
+
+    def residual(self, vector: int, mask: int) -> Vector:
+        """The table h_T: the estimate of the marginal over T, centred along every attribute of it."""
+        found = self._residuals.get((vector, mask))
+        if found is None:
+            total = np.zeros(tuple(self._shape[at] for at in self._levels(mask)))
+            for (k, s), measured in self._measured.items():
+                if k == vector and not mask & ~s:
+                    levels = self._levels(s)
+                    table = measured.weighted.reshape([self._shape[at] for at in levels])
+                    others = tuple(at for at, level in enumerate(levels) if not mask >> level & 1)
+                    total += table.sum(axis=others) / self._size(s)
+            for axis in range(total.ndim):
+                total = total - total.mean(axis=axis, keepdims=True)
+            found = self._residuals[vector, mask] = total * self.factor(vector, mask)
+        return found
+
+    def mean(self, query: LinearQuery) -> float:
+        """The estimate of a query's determined part."""
+        total = 0.0
+        for product in products_of(query):
+            means = {level: axis.total / axis.size for level, axis in product.axes.items()}
+            for chosen in self.sets(product.vector, product.mentioned):
+                part: Any = self.residual(product.vector, chosen)
+                # From the last attribute on, so that the axes before it stay where they are.
+                for level in reversed(self._levels(chosen)):
+                    part = part @ product.axes[level].dense()
+                others = math.prod(m for level, m in means.items() if not chosen >> level & 1)
+                total += product.factor * others * float(part)
+        return total
+
+    def variance(self, query: LinearQuery) -> float:
+        """K0 of a query with itself: the variance of the estimate of its determined part."""
+        found = self._variances.get(query.key)
+        if found is None:
+            rows = self.rows()
+            rows.append(query)
+            found = float(rows.covariances(query).item())
+            if len(self._variances) >= MOST_REMEMBERED:
+                self._variances.clear()
+            self._variances[query.key] = found
+        return found
+
+    def open_square(self, query: LinearQuery, prime: int) -> int:
+        """D of a query with itself, over the number of cells, modulo a prime."""
+        rows = self.rows([prime])
+        rows.append(query)
+        return int(rows.open_products(query, 0).item())
+
+    def rows(self, primes: Sequence[int] = ()) -> MarginalRows:
+        """An empty store of rows; their open parts are known modulo each of these primes."""
+        return MarginalRows(self, primes)
+
+
+class MarginalRows:
+    """Stored rows, and what each of them has in common with a query. Rows and queries are primitive."""
+
+    def __init__(self, prior: MarginalPrior, primes: Sequence[int] = ()) -> None:
+        self._prior = prior
+        self._primes = primes
+        self._arithmetics: list[Arithmetic] = [REAL, *map(Modular, primes)]
+        self._stores: dict[int, ProductStore] = {}
+        self.count = 0
+
+    def append(self, row: LinearQuery) -> None:
+        """Store one more row."""
+        for product in products_of(row):
+            if product.vector not in self._stores:
+                self._stores[product.vector] = ProductStore(self._prior.domain.shape, self._arithmetics)
+            self._stores[product.vector].append(self.count, product)
+        self.count += 1
+
+    def copy(self) -> MarginalRows:
+        """A copy that grows on its own."""
+        new = copy(self)
+        new._stores = {vector: store.copy() for vector, store in self._stores.items()}
+        return new
+
+    def _pairs(self, query: LinearQuery) -> Iterator[tuple[Product, ProductStore, dict[int, float]]]:
+        for product in products_of(query):
+            if store := self._stores.get(product.vector):
+                yield product, store, self._prior.sets(product.vector, product.mentioned)
+
+    def covariances(self, query: LinearQuery) -> Vector:
+        """K0 of every row with a query."""
+        total = np.zeros(self.count)
+        for product, store, sets in self._pairs(query):
+            _, parts = store.overlaps(product, 0, sets)
+            found = np.zeros(store.row_of.count)
+            for chosen, part in parts.items():
+                found += sets[chosen] * part
+            found *= float(product.factor) * store.factors.array
+            total += np.bincount(store.row_of.array, found, minlength=self.count)
+        return total
+
+    def open_products(self, query: LinearQuery, which: int) -> NDArray[np.int64]:
+        """D of every row with a query, over the number of cells, modulo one of the primes."""
+        prime = self._primes[which]
+        total = np.zeros(self.count, dtype=np.int64)
+        for product, store, sets in self._pairs(query):
+            whole, parts = store.overlaps(product, 1 + which, sets)
+            rest = whole - sum(parts.values())
+            factors = store.factors.array % prime * (product.factor % prime)
+            found = rest % prime * (factors % prime) % prime
+            np.add.at(total, store.row_of.array, found)
+        return total % prime
+
+
+def _subsets(mask: int) -> Iterator[int]:
+    """All subsets of a set of bits, itself included."""
+    chosen = mask
+    while True:
+        yield chosen
+        if not chosen:
+            return
+        chosen = (chosen - 1) & mask
+
+
+def all_sets(domain: Domain, k: int) -> list[tuple[int, ...]]:
+    """All sets of k attributes."""
+    return list(combinations(range(len(domain.attributes)), k))

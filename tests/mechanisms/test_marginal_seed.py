@@ -1,0 +1,232 @@
+"""Seeds of marginals in closed form, against dense matrices, pseudo-inverses and fractions."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+from functools import reduce
+from operator import and_
+
+import numpy as np
+import pytest
+
+from sharewell import Domain, Integer, LinearQuery
+from sharewell.errors import QueryError
+from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
+from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
+from tests.mechanisms.measurements import line_of, random_query
+from tests.mechanisms.oracle import dense
+
+PRIME = 2**26 - 5
+
+
+class WithVectors(Domain):
+    """A domain with further data vectors, along a last axis."""
+
+    @property
+    def shape(self):
+        return (*(attribute.size for attribute in self.attributes), 3)
+
+
+def marginal_matrix(shape, mask: int, vectors: int = 1, vector: int = 0) -> np.ndarray:
+    """All rows of a marginal, written out over the cells (and over the data vectors)."""
+    matrix = np.ones((1, 1))
+    for level, size in enumerate(shape):
+        matrix = np.kron(matrix, np.eye(size) if mask >> level & 1 else np.ones((1, size)))
+    return matrix if vectors == 1 else np.kron(matrix, np.eye(vectors)[vector])
+
+
+class MeasuredWorld:
+    """A random table, marginals of it with noise, and the same for a dense oracle."""
+
+    def __init__(self, domain: Domain, rng: np.random.Generator, *, most: int = 3) -> None:
+        shape = domain.shape[: len(domain.attributes)]
+        vectors = domain.size // math.prod(shape)
+        self.prior, self.rows, self.values, self.noise = MarginalPrior(domain), [], [], []
+        table = rng.integers(0, 30, domain.size)
+        for _ in range(rng.integers(0, most + 1)):
+            mask, vector = int(rng.integers(2 ** len(shape))), int(rng.integers(vectors))
+            matrix, variance = (
+                marginal_matrix(shape, mask, vectors, vector),
+                float(10 ** rng.uniform(0, 2)),
+            )
+            values = matrix @ table + np.rint(rng.normal(0, variance**0.5, len(matrix)))
+            self.prior = self.prior.with_marginal(mask, vector, values, variance)
+            self.rows += list(matrix)
+            self.values += values.tolist()
+            self.noise += [variance] * len(matrix)
+        self.table = table
+
+    def dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The estimate of every cell, its covariance, and the projector on what was measured."""
+        cells = len(self.table)
+        if not self.rows:
+            return np.zeros(cells), np.zeros((cells, cells)), np.zeros((cells, cells))
+        matrix, noise = np.array(self.rows), np.array(self.noise)
+        covariance = np.linalg.pinv(matrix.T @ (matrix / noise[:, None]), rcond=1e-10)
+        estimate = covariance @ (matrix.T @ (np.array(self.values) / noise))
+        return estimate, covariance, np.linalg.pinv(matrix, rcond=1e-10) @ matrix
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_estimates_covariances_and_open_parts_are_those_of_the_pseudo_inverse(number):
+    """In all numbers together 480 random seeds over random domains, with and without measures."""
+    rng = np.random.default_rng(number)
+    for _ in range(120):
+        sizes = rng.integers(1, 5, rng.integers(1, 5 if number else 4)).tolist()
+        attributes = [Integer(f"a{at}", 0, size - 1) for at, size in enumerate(sizes)]
+        domain = (Domain if number else WithVectors)(attributes)
+        world = MeasuredWorld(domain, rng)
+        estimate, covariance, measured = world.dense()
+        queries = [random_query(domain, rng) for _ in range(5)]
+        matrix = dense(queries)
+        rows = world.prior.rows([PRIME])
+        for query in queries:
+            rows.append(query)
+        found = np.array([rows.covariances(query) for query in queries])
+        scale = max(1.0, float(np.abs(found).max()))
+        assert found == pytest.approx(matrix @ covariance @ matrix.T, abs=1e-10 * scale)
+        assert [world.prior.variance(query) for query in queries] == pytest.approx(np.diag(found))
+        means = np.array([world.prior.mean(query) for query in queries])
+        assert means == pytest.approx(matrix @ estimate, abs=1e-10 * max(1.0, np.abs(means).max()))
+        cells = math.prod(sizes)
+        left = matrix @ (np.eye(domain.size) - measured) @ matrix.T
+        assert left * cells == pytest.approx(np.rint(left * cells), abs=1e-6)
+        for query, exact in zip(queries, np.rint(left * cells).astype(np.int64).tolist(), strict=True):
+            residues = rows.open_products(query, 0).tolist()
+            assert [value * cells**2 % PRIME for value in residues] == [e % PRIME for e in exact]
+            if world.prior.determines(query):
+                assert not any(exact)
+
+
+def open_square(query: LinearQuery, measured: list[int]) -> Fraction:
+    """D(q, q) over the number of cells, in fractions, from its definition."""
+    total = Fraction(0)
+    for one in products_of(query):
+        for other in products_of(query):
+            levels = sorted(one.axes.keys() | other.axes.keys())
+            terms: dict[int, Fraction] = {0: Fraction(1)}
+            whole = Fraction(1)
+            for level in levels:
+                n = query.domain.shape[level]
+                left, right = (
+                    each.axes[level].dense().tolist() if level in each.axes else [1] * n
+                    for each in (one, other)
+                )
+                mean = Fraction(sum(left), n) * Fraction(sum(right), n)
+                both = Fraction(sum(a * b for a, b in zip(left, right, strict=True)), n)
+                whole *= both
+                terms = {
+                    **{t: v * mean for t, v in terms.items()},
+                    **{t | 1 << level: v * (both - mean) for t, v in terms.items()},
+                }
+            total += whole - sum(v for t, v in terms.items() if any(not t & ~s for s in measured))
+    return total
+
+
+def test_not_all_of_five_equalities_has_an_open_part_that_is_small_and_exact():
+    """Over 10^30 cells, and with all marginals but the one over all five attributes measured."""
+    domain = Domain([Integer(f"a{at}", 0, 49) for at in range(18)])
+    assert domain.size > 10**30
+    query = ~reduce(and_, (LinearQuery.of(domain, **{f"a{at}": [at]}) for at in range(5)))
+    assert len(products_of(query)) == 5
+    prior, five = MarginalPrior(domain), 0b11111
+    sets = [five & ~(1 << at) for at in range(5)]
+    for mask in sets:
+        prior = prior.with_marginal(mask, 0, np.zeros(50**4), 1.0)
+    rows = prior.rows([PRIME])
+    rows.append(query)
+    exact = open_square(query, sets)
+    assert exact == Fraction(49**5, 50**10)
+    residue = exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME
+    assert rows.open_products(query, 0).tolist() == [residue]
+    whole = prior.with_marginal(five, 0, np.zeros(1), 1.0)  # Its values are never looked at.
+    assert whole.rows([PRIME]).count == 0
+    again = whole.rows([PRIME])
+    again.append(query)
+    assert again.open_products(query, 0).tolist() == [0]
+
+
+def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_mention(monkeypatch):
+    """Counted in inner products along attributes."""
+    computed = []
+    compute = DenseWeights.dots
+
+    def counted(self, axis):
+        computed.append(axis)
+        return compute(self, axis)
+
+    monkeypatch.setattr(DenseWeights, "dots", counted)
+    counts = []
+    for columns in (4, 60):
+        domain = Domain([Integer(f"a{at}", 0, 9) for at in range(columns)])
+        prior = MarginalPrior(domain).with_marginal(0b11, 0, np.zeros(100), 1.0)
+        rows = prior.rows()
+        for at in range(3):
+            rows.append(LinearQuery.of(domain, a0=[at], a1=[at + 1]))
+        computed.clear()
+        rows.covariances(LinearQuery.of(domain, a0=[2], a1=[4], a3=[1]))
+        counts.append(len(computed))
+    assert counts == [2, 2]
+
+
+@pytest.mark.parametrize("limit", [0, 1024])
+def test_inner_products_of_the_heaviest_weights_are_exact(limit, monkeypatch):
+    monkeypatch.setattr("sharewell.mechanisms.products.DENSE", limit)
+    rng = np.random.default_rng(3)
+    domain = line_of(700)
+    table, vectors = AxisTable(700), []
+    assert type(table._weights) is (DenseWeights if limit else RunWeights)
+    for _ in range(20):
+        vector = rng.integers(-(2**31), 2**31, 700)
+        query = LinearQuery.from_vector(domain, vector).primitive
+        vectors.append(query.to_vector())
+        [product] = products_of(query)
+        assert table.number(product.axes[0]) == len(vectors)
+        assert np.array_equal(product.axes[0].dense(), vectors[-1])
+    for vector in vectors:
+        axis = products_of(LinearQuery.from_vector(domain, vector))[0].axes[0]
+        found = table.dots(axis).tolist()
+        assert found[0] == int(vector.sum())
+        exact = [sum(a * b for a, b in zip(vector.tolist(), v.tolist(), strict=True)) for v in vectors]
+        assert found[1:] == exact
+    assert isinstance(axis, Axis)
+    assert axis.cell is None
+
+
+def test_a_row_of_a_seed_is_found_where_it_is_one():
+    domain = Domain([Integer(f"a{at}", 0, size - 1) for at, size in enumerate((3, 4, 2))])
+    seed = MarginalSeed.of(domain, [("a0", "a1"), ("a2",), ()], weights=[2, 1, 1])
+    assert [part.weight for part in seed.parts] == [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
+    assert len(seed) == 12 + 2 + 1
+    assert seed.row_of(LinearQuery.of(domain, a0=[2], a1=[1])) == 9
+    assert seed.row_of(LinearQuery.of(domain, a2=[1])) == 13
+    assert seed.row_of(LinearQuery.all(domain)) == 14
+    for other in (
+        LinearQuery.of(domain, a0=[0]),
+        LinearQuery.of(domain, a0=[0, 1], a1=[1]),
+        LinearQuery.of(domain, a2=[1]) * 2,
+        LinearQuery.of(domain, a0=[0], a1=[0], a2=[0]),
+    ):
+        assert seed.row_of(other) is None
+    assert marginal_cell(LinearQuery.of(domain, a1=[3])) == (0b10, 0, 3)
+    again = MarginalSeed.from_json(domain, json.loads(json.dumps(seed.to_json())))
+    assert (again.parts, again.name) == (seed.parts, seed.name)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], "sum to 1"),
+        ([((0,), 0, "1/2")], "sum to 1"),
+        ([((0,), 0, "1/2"), ((0,), 0, "1/2")], "twice"),
+        ([((1, 0), 0, "1")], "in order"),
+        ([((7,), 0, "1")], "in order"),
+        ([((0,), 1, "1")], "vector of the domain"),
+        ([((0,), 0, "2"), ((1,), 0, "-1")], "positive weight"),
+    ],
+)
+def test_a_seed_that_makes_no_sense_is_refused(parts, message):
+    with pytest.raises(QueryError, match=message):
+        MarginalSeed(line_of(2, 2), tuple(MarginalPart(s, k, Fraction(w)) for s, k, w in parts), "seed")
