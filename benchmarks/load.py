@@ -13,8 +13,6 @@ from pathlib import Path
 from benchmarks.broker import ANALYSTS, questions
 from benchmarks.http import (
     ASK,
-    CONNECTIONS,
-    EACH,
     SERVICE,
     TEXTS,
     cpu_of,
@@ -26,6 +24,8 @@ from benchmarks.http import (
 from benchmarks.ratio import Ratio
 from benchmarks.traffic import offer, post
 
+#: How many connections there are while an answer is measured alone: few enough that none is refused.
+FEW = 32
 #: How long the load lasts, in seconds, and how many times what a core can serve it offers.
 DURATION, TIMES = 15.0, 1.5
 #: How old a question may become until it is taken up, in seconds. An answer may wait as long again for
@@ -40,11 +40,11 @@ def run() -> list[Ratio]:
         texts = list(islice(questions(), TEXTS))
         asks = [
             post(ASK, {"sql": texts[at % TEXTS]}, tokens[at % ANALYSTS])
-            for at in range(CONNECTIONS * EACH)
+            for at in range(ANALYSTS * TEXTS)
         ]
         with serving(Path(name)) as (port, process):
             warm_up(port, tokens, texts)
-            alone = measure(port, process, [asks[at::CONNECTIONS] for at in range(CONNECTIONS)])
+            alone = measure(port, process, [asks[at::FEW] for at in range(FEW)])
             before = cpu_of(process)
             replies = offer(port, asks, TIMES / alone.cpu, DURATION)
             cpu = cpu_of(process) - before

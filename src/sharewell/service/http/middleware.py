@@ -94,8 +94,9 @@ class RequestMiddleware:
         length = headers.get("content-length", "")
         if length.isdigit() and int(length[:20]) > MAX_BODY_BYTES:
             return body_too_large(MAX_BODY_BYTES).problem
-        if scope["method"] == "POST" and self._state.is_overloaded(scope["path"]):
-            return OVERLOADED
+        if scope["method"] == "POST":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            return OVERLOADED if self._state.is_overloaded(path) else None
         return None
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
