@@ -531,6 +531,14 @@ def test_a_grant_that_the_ledger_may_have_stored_counts_as_given():
         kernel.grant("dan", "1/2")
 
 
+def test_what_is_unallocated_is_the_total_without_every_share_also_after_a_restart():
+    ledger, shares = MemoryLedger(), {f"p{at}": Fraction(1, 50 + at) for at in range(30)}
+    kernel = curator(ledger=ledger, shares=shares)
+    kernel.grant("eve", "1/10")
+    for each in (kernel, curator(ledger=ledger, shares=shares)):
+        assert each.unallocated == 1 - sum(shares.values()) - Fraction(1, 10)
+
+
 def test_a_ledger_that_spent_more_than_there_is_is_not_opened():
     ledger = MemoryLedger()
     curator(ledger=ledger)

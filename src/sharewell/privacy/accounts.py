@@ -32,6 +32,8 @@ class Accounts:
         self.budget = budget
         self._lock = RLock()
         self._shares: dict[str, Fraction] = {}
+        #: The sum of the shares, kept up so that granting takes the same time for any number of them.
+        self._granted = ZERO
         self._spent: dict[str, Fraction] = {}
         self._gone: set[str] = set()
         #: Reserved for charges, by payer, and for grants that may or may not have been stored.
@@ -46,6 +48,7 @@ class Accounts:
                     self._require_same_budget(event)
                 case Granted(payer, share):
                     self._pending_grants.pop(payer, None)
+                    self._granted += share - self._shares.get(payer, ZERO)
                     self._shares[payer] = share
                     self._spent[payer] = ZERO
                 case Charged(bill) | Recovered(bill):
@@ -68,7 +71,7 @@ class Accounts:
     def require_within_budget(self) -> None:
         """Refuse accounts that a damaged ledger has overdrawn."""
         overdrawn = any(spent > self._shares[payer] for payer, spent in self._spent.items())
-        if overdrawn or sum(self._shares.values(), ZERO) > self.budget.total:
+        if overdrawn or self._granted > self.budget.total:
             raise PrivacyError(
                 "The ledger has spent more than its budget.", hint="Do not continue with it."
             )
@@ -102,8 +105,7 @@ class Accounts:
     @property
     def unallocated(self) -> Fraction:
         """The part of the total that was never granted."""
-        granted = (*self._shares.values(), *self._pending_grants.values())
-        return self.budget.total - sum(granted, ZERO)
+        return self.budget.total - self._granted - sum(self._pending_grants.values(), ZERO)
 
     def reserve_grant(self, payer: str, share: Amount) -> Granted:
         """Reserve a share for a new payer: the event to store. The share counts once it is stored."""

@@ -435,7 +435,7 @@ class Curator:
         return self._only is None or set(charged.bill) == {self._only}
 
     def __repr__(self) -> str:
-        return f"Curator({self.domain.size:,} cells, {self.budget.currency}, {self._accounts})"
+        return f"Curator({self.domain.cells:,} cells, {self.budget.currency}, {self._accounts})"
 
 
 class CuratorSnapshot(Curator):
