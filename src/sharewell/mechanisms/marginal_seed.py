@@ -21,7 +21,6 @@ from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -267,11 +266,13 @@ class MarginalPrior:
         total = 0.0
         for product in products_of(query):
             means = {level: axis.total / axis.size for level, axis in product.axes.items()}
+            cells = {level: axis.cell for level, axis in product.axes.items()}
             for chosen in self.sets(product.vector, product.mentioned):
                 part: Any = self.residual(product.vector, chosen)
                 # From the last attribute on, so that the axes before it stay where they are.
                 for level in reversed(self._levels(chosen)):
-                    part = part @ product.axes[level].dense()
+                    axis = product.axes[level]
+                    part = part[..., cell] if (cell := cells[level]) is not None else part @ axis.dense()
                 others = math.prod(m for level, m in means.items() if not chosen >> level & 1)
                 total += product.factor * others * float(part)
         return total
@@ -361,8 +362,3 @@ def _subsets(mask: int) -> Iterator[int]:
         if not chosen:
             return
         chosen = (chosen - 1) & mask
-
-
-def all_sets(domain: Domain, k: int) -> list[tuple[int, ...]]:
-    """All sets of k attributes."""
-    return list(combinations(range(len(domain.attributes)), k))

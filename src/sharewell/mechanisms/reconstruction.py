@@ -7,6 +7,7 @@ compute it. `Reconstruction` takes the one that suits seed and sizes, and change
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed, marginal_cell
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Solver, Unsuitable
 from sharewell.mechanisms.sparse import Sparse
 from sharewell.mechanisms.strategy import Strategy
@@ -58,6 +59,8 @@ class Reconstruction:
         self._exact: Solver | None = None
         #: The measured rows' own values and variances, by key.
         self._own: dict[str, tuple[float, float]] = {}
+        #: The rows of marginals that were measured one by one, by marginal, data vector and variance.
+        self._cells: dict[tuple[int, int, float], dict[int, float]] = {}
         #: What was estimated since the last row came; the same questions are asked again and again.
         self._estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = {}
 
@@ -94,11 +97,48 @@ class Reconstruction:
         batch = _batch(rows, values, variances)
         self.measurements.batches.append(batch)
         self.measurements.count += len(rows)
+        if isinstance(self.measurements.strategy, MarginalSeed):
+            self._absorb(batch)
         self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
         self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
         self._forget()
         pairs = zip(batch.values.tolist(), batch.variances.tolist(), strict=True)
         self._own.update(zip([row.key for row in rows], pairs, strict=True))
+
+    def _absorb(self, batch: MeasurementBatch) -> None:
+        """Add a marginal to the seed once its last row was measured, all with the same variance.
+
+        No row is ever measured twice. The rows of the marginal leave the batches, and the estimates stay
+        what they are: it is the same least-squares problem, of which more has a closed form.
+        """
+        known, domain = self.measurements, self.measurements.strategy.domain
+        completed = self._completed_by(batch)
+        for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
+            if found := marginal_cell(row):
+                self._cells.setdefault((*found[:2], float(variance)), {})[found[2]] = float(value)
+        for mask, vector, variance in sorted(completed):
+            cells = self._cells.pop((mask, vector, variance))
+            values = np.array([cells[at] for at in range(len(cells))])
+            prior = known.marginals or MarginalPrior(domain)
+            known.marginals = prior.with_marginal(mask, vector, values, variance)
+            left = [_without(each, mask, vector, variance) for each in known.batches]
+            known.batches = [each for each in left if len(each.rows)]
+        if completed:
+            self._solvers.clear()
+            self._unsuitable.clear()
+
+    def _completed_by(self, batch: MeasurementBatch) -> set[tuple[int, int, float]]:
+        """The marginals, with data vector and variance, of which these are the last rows."""
+        missing: dict[tuple[int, int, float], int] = {}
+        for row, variance in zip(batch.rows, batch.variances.tolist(), strict=True):
+            if found := marginal_cell(row):
+                mask, key = found[0], (found[0], found[1], variance)
+                if key not in missing:
+                    shape = self.measurements.strategy.domain.shape
+                    size = math.prod(n for level, n in enumerate(shape) if mask >> level & 1)
+                    missing[key] = size - len(self._cells.get(key, ()))
+                missing[key] -= 1
+        return {key for key, count in missing.items() if count == 0}
 
     def _forget(self) -> None:
         """Drop what no longer holds when something is measured."""
@@ -124,6 +164,8 @@ class Reconstruction:
         if not len(rows):
             return self.estimate(queries)[1]
         batch = _batch(rows, np.zeros(len(rows)), variances)
+        if isinstance(self.measurements.strategy, MarginalSeed) and self._completed_by(batch):
+            return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
         if self._is_vague() or not self._is_vague(batch.least_variance):
@@ -131,10 +173,14 @@ class Reconstruction:
                 after = self.solver(len(queries)).variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
             return after
+        return self._trial(batch).estimate(queries)[1]
+
+    def _trial(self, batch: MeasurementBatch) -> Reconstruction:
+        """A copy that has seen more rows, with solvers of its own."""
         trial = self.snapshot()
         trial._solvers = {}
-        trial.observe(rows, batch.values, variances)
-        return trial.estimate(queries)[1]
+        trial.observe(batch.rows, batch.values, batch.variances)
+        return trial
 
     def _checked(
         self, queries: Sequence[LinearQuery], values: Vector, variances: Vector
@@ -176,6 +222,7 @@ class Reconstruction:
         }
         frozen._own, frozen._estimates = dict(self._own), dict(self._estimates)
         frozen._unsuitable = set(self._unsuitable)
+        frozen._cells = {key: dict(cells) for key, cells in self._cells.items()}
         return frozen
 
     def solver(self, queries: int = 1) -> Solver:
@@ -224,6 +271,19 @@ def _batch(
     return MeasurementBatch(
         tuple(rows), np.asarray(values, dtype=np.float64), np.maximum(variances, TINY)
     )
+
+
+def _without(batch: MeasurementBatch, mask: int, vector: int, variance: float) -> MeasurementBatch:
+    """The batch without the rows of a marginal that have a variance."""
+    kept = [
+        at
+        for at, (row, noise) in enumerate(zip(batch.rows, batch.variances.tolist(), strict=True))
+        if noise != variance or (marginal_cell(row) or ())[:2] != (mask, vector)
+    ]
+    if len(kept) == len(batch.rows):
+        return batch
+    rows = tuple([batch.rows[at] for at in kept])
+    return MeasurementBatch(rows, batch.values[kept], batch.variances[kept])
 
 
 def _plausible(variances: Vector, limits: Vector) -> NDArray[np.bool_]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from itertools import combinations
 from math import prod
 
@@ -14,6 +15,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from sharewell.errors import ConfigError, QueryError
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.options import ValueType, invalid_choice
 from sharewell.query.block import Block
@@ -68,6 +70,16 @@ def marginals(domain: Domain, k: int = 1) -> Strategy:
         for kept in [tuple(levels), *combinations(levels, k)]
     )
     return Strategy(domain, parts, f"marginals({k})")
+
+
+def marginals_of(
+    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[Fraction] | None = None
+) -> MarginalSeed:
+    """The marginals over these sets of attributes only, with relative weights; a seed for any width.
+
+    What no set contains is undetermined until an analyst pays for it. The empty set is the total.
+    """
+    return MarginalSeed.of(domain, sets, weights=weights)
 
 
 def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
