@@ -14,7 +14,7 @@ from sharewell.engine import data_vector as data_vector_module
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import SourceError
-from sharewell.query.block import GroupedBlock, ParallelBlock
+from sharewell.query.block import GroupedBlock, Neighbours, ParallelBlock
 from sharewell.query.measure import Measure
 from tests.query.test_measure import measured_queries
 
@@ -106,7 +106,8 @@ def test_one_person_changes_every_row_by_at_most_its_unit(rows, person, instead,
 
     others = [row for row in rows if row[0] != person]
     replaced = [*others, *((person, *rest) for _, *rest in instead)]
-    for neighbour, notion in ((others, "add-remove"), (replaced, "replace-one")):
+    notions: dict[Neighbours, list] = {"add-remove": others, "replace-one": replaced}
+    for notion, neighbour in notions.items():
         for query, one, two in zip(queries, answers(rows), answers(neighbour), strict=True):
             [unit] = ParallelBlock(domain, [query]).units(notion)
             assert abs(one - two) <= unit
@@ -134,9 +135,9 @@ def test_sparse_and_dense_sums_give_the_same_answers(case, data):
     block = GroupedBlock(query, {0: np.arange(domain.shape[0]) % 2})
     assert dense.answers(block).tolist() == sparse.answers(block).tolist()
     vectors = list(range(domain.vectors))[::-1]
-    tables = [each.marginal([0], vectors) for each in (dense, sparse)]
-    assert np.array_equal(*tables)
-    assert tables[0].sum() == counts.sum()
+    table = dense.marginal([0], vectors)
+    assert np.array_equal(table, sparse.marginal([0], vectors))
+    assert table.sum() == counts.sum()
 
 
 def test_a_column_can_be_attribute_and_measure_at_once():

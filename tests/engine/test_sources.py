@@ -4,6 +4,7 @@ import datetime as dt
 import logging
 import traceback
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas
@@ -20,11 +21,11 @@ AGE = Domain([Integer("age", 0, 3)])
 CANARY = "CANARY-4711"
 
 
-def ages(source: object, **options: str | None) -> list[int]:
+def ages(source: object, **options: Any) -> list[int]:
     return vectorize(source, AGE, **options).counts.tolist()
 
 
-def refusal(source: object, domain: Domain = AGE, **options: str | None) -> SourceError:
+def refusal(source: object, domain: Domain = AGE, **options: Any) -> SourceError:
     """The error, having made sure that neither it nor what it came from quotes a row."""
     with pytest.raises(SourceError) as caught:
         vectorize(source, domain, **options)

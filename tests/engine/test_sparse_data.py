@@ -2,6 +2,7 @@
 
 import pickle
 import pprint
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -36,9 +37,15 @@ def sparse(domain: Domain, counts: np.ndarray, padding: int = 3) -> DataVector:
 
 def dense(data: DataVector) -> np.ndarray:
     """The count of every cell of a small domain."""
+    assert data.codes is not None
     counts = np.zeros(data.domain.shape, dtype=np.int64)
     np.add.at(counts, data.codes, data.counts)
     return counts.ravel()
+
+
+def query_rows(rows: pa.Table, sql: str) -> list[tuple[int, ...]]:
+    """What DuckDB's own SQL says of the rows."""
+    return duckdb.connect().register("rows", rows).execute(sql).fetchall()
 
 
 @given(domain_and_vectors(2), st.data())
@@ -56,12 +63,12 @@ def test_sparse_and_dense_data_give_the_same_answers(case, data):
     block = workload.identity(domain)
     assert both[1].answers(block).tolist() == both[0].answers(block).tolist()
     levels = data.draw(st.permutations(range(len(domain.shape))))[: data.draw(st.integers(0, 3))]
-    tables = [each.marginal(levels) for each in both]
-    assert np.array_equal(*tables)
+    one, other_one = (each.marginal(levels) for each in both)
+    assert np.array_equal(one, other_one)
     groups = {at: np.array([cell % 2 for cell in range(domain.shape[at])]) for at in levels}
-    grouped = [each.by_group(query, groups) for each in both]
-    assert np.array_equal(*grouped)
-    assert grouped[0].sum() == expected
+    one, other_one = (each.by_group(query, groups) for each in both)
+    assert np.array_equal(one, other_one)
+    assert one.sum() == expected
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,6 +117,7 @@ def test_a_wide_table_is_answered_as_duckdb_answers_it():
     domain = Domain([Integer(name, 0, size - 1) for name, size in zip(columns, sizes, strict=True)])
     assert domain.size > 10**60
     data = vectorize(rows, domain, max_rows=4_000)
+    assert data.codes is not None
     assert [each.dtype for each in data.codes[:5]] == ["uint8", "uint8", "uint16", "uint8", "uint32"]
     questions = {
         "c1 BETWEEN 10 AND 50 AND c2 <> 7 AND c7 IN (0, 2, 4)": LinearQuery.of(
@@ -120,14 +128,12 @@ def test_a_wide_table_is_answered_as_duckdb_answers_it():
         "TRUE": LinearQuery.all(domain),
     }
     for where, query in questions.items():
-        [(count,)] = duckdb.sql(f"SELECT COUNT(*) FROM rows WHERE {where}").fetchall()
+        [(count,)] = query_rows(rows, f"SELECT COUNT(*) FROM rows WHERE {where}")
         assert data.answer(query) == count
     groups = {1: np.arange(90), 15: np.arange(5)}
     found = data.by_group(LinearQuery.of(domain, c0=[1]), groups)
     expected = np.zeros((90, 5), dtype=int)
-    for a, b, count in duckdb.sql(
-        "SELECT c1, c15, COUNT(*) FROM rows WHERE c0 = 1 GROUP BY ALL"
-    ).fetchall():
+    for a, b, count in query_rows(rows, "SELECT c1, c15, COUNT(*) FROM rows WHERE c0 = 1 GROUP BY ALL"):
         expected[a, b] = count
     assert np.array_equal(found, expected)
 
@@ -151,6 +157,7 @@ def test_more_rows_than_the_public_limit_are_refused_without_their_number(always
     with pytest.raises(SourceError, match=r"more than 19 rows") as refused:
         vectorize(rows, domain, max_rows=19)
     assert "20" not in str(refused.value)
+    wrong: Any
     for wrong in (0, -1, True, 2**31 + 1, "9", 1.0):
         with pytest.raises(SourceError, match="max_rows"):
             vectorize(rows, domain, max_rows=wrong)
@@ -167,6 +174,7 @@ def test_sparse_counts_are_padded_to_the_public_limit_and_cannot_be_changed():
     counts[[31, 337]] = [5, 271_828]
     data = sparse(domain, counts, padding=7)
     for same in (data, pickle.loads(pickle.dumps(data))):
+        assert same.codes is not None
         assert len(same.counts) == 271_840
         assert all(len(each) == 271_840 for each in same.codes)
         for array in (same.counts, *same.codes):

@@ -142,9 +142,8 @@ def paid(sums, budget, neighbours, noise):
 
 
 def loss_of_sum(neighbours) -> float:
-    run = partial(paid, budget=Budget.pure(4), neighbours=neighbours)
     left, right = (
-        enumerate_outcomes(lambda noise, sums=sums: run(sums, noise=noise), beyond=1e-6)
+        enumerate_outcomes(partial(paid, sums, Budget.pure(4), neighbours), beyond=1e-6)
         for sums in SUMS[neighbours]
     )
     return pure_loss(left, right)[0]

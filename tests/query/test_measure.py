@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from sharewell import Block, Boolean, Domain, Integer, LinearQuery
 from sharewell.errors import DomainError, QueryError, QueryTooComplex
 from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.measure import Measure
+
+UNTYPED: Any = "wage"
 
 
 @st.composite
@@ -136,7 +139,7 @@ def test_the_vectors_are_a_last_axis():
     assert domain.size == 80
     assert domain.vectors_of("Wage") == (1, 2)
     assert domain.vectors_of("hours") == (0, 3)
-    assert (hours.lowest, hours.highest, hours.middle) == (-3, 4, 3)
+    assert (hours.lowest, hours.highest, hours.middle) == (-3, 4, Fraction(3))
     with pytest.raises(DomainError, match="The measures are wage, hours"):
         domain.vectors_of("age")
     assert domain.names == ("age", "employed")
@@ -163,16 +166,16 @@ def test_a_row_without_a_value_is_dropped_only_where_the_measure_is_not_nullable
     ("make", "says"),
     [
         (lambda: Measure("", "w", 0, 1, 1), "name of a measure"),
-        (lambda: Measure("w", None, 0, 1, 1), "column of a measure"),
+        (lambda: Measure("w", "  ", 0, 1, 1), "column of a measure"),
         (lambda: Measure("w", "w", 0, float("inf"), 1), "`high` of 'w' must be a finite number"),
-        (lambda: Measure("w", "w", "0", 1, 1), "`low` of 'w' must be a finite number"),
+        (lambda: Measure("w", "w", True, 2, 1), "`low` of 'w' must be a finite number"),
         (lambda: Measure("w", "w", 1, 1, 1), "low < high"),
         (lambda: Measure("w", "w", 0, 1, 0), "positive step"),
         (lambda: Measure("w", "w", 0, 1, 0.3), "3.33.* steps apart"),
         (lambda: Measure("w", "w", 0, 2**32, 1), "4,294,967,296.0 steps apart"),
-        (lambda: Measure("w", "w", 0, 1, 1, nullable=1), "True or False"),
+        (lambda: Measure("w", "w", 0, 1, 1, nullable=UNTYPED), "True or False"),
         (lambda: Domain([Boolean("a")], [Measure("A", "w", 0, 1, 1)]), "Duplicate name 'A'"),
-        (lambda: Domain([Boolean("a")], ["wage"]), "cannot be 'wage'"),
+        (lambda: Domain([Boolean("a")], [UNTYPED]), "cannot be 'wage'"),
     ],
 )
 def test_a_measure_that_cannot_be_is_refused_in_a_sentence(make, says):
