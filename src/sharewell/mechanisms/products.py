@@ -219,14 +219,14 @@ class DenseWeights:
     def dots(self, axis: Axis) -> Whole:
         """The exact inner product of an axis with every stored one."""
         low, high = _halves(axis.dense())
-        heavy = bool(high.any())
-        total: Whole = (self._low.array @ low).astype(np.int64)
-        if not heavy and not self._heavy:
-            return total
+        bottom: Whole = (self._low.array @ low).astype(np.int64)
+        if not high.any() and not self._heavy:
+            return bottom
+        total: Whole = bottom.astype(object)
         middle = self._high.array @ low + self._low.array @ high
-        top = self._high.array @ high
-        parts = (part.astype(np.int64).astype(object) for part in (middle, top))
-        return total.astype(object) + (next(parts) << HALF) + (next(parts) << 2 * HALF)
+        for shift, part in ((HALF, middle), (2 * HALF, self._high.array @ high)):
+            total = total + (part.astype(np.int64).astype(object) << shift)
+        return total
 
 
 def _halves(weights: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -438,8 +438,8 @@ class ProductStore:
             inverses, zero = table.inverse_means(arithmetic)
             outside = reduce(outside * inverses[numbers])
             none = none - zero[numbers]
-            found = arithmetic.moments(axis, table)
-            along.append((1 << level, *(part[numbers] for part in found)))
+            covariance, mean, both = arithmetic.moments(axis, table)
+            along.append((1 << level, covariance[numbers], mean[numbers], both[numbers]))
         outside = outside * (none == 0)
         partial, whole = ({0: outside} if closed else {}), outside
         for bit, covariance, mean, both in along:
