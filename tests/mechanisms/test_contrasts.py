@@ -34,8 +34,8 @@ def one(query: LinearQuery, value: float = 0.0, variance: float = 1.0) -> Measur
 def check(domain: Domain, rng: np.random.Generator, *, hostile: bool, batched: bool = False) -> int:
     """Measure some marginals and rows, and compare with exact fractions."""
     world, exact = MeasuredWorld(domain, rng), ExactMeasured(domain.size)
-    for row, value, noise in zip(world.rows, world.values, world.noise, strict=True):
-        exact.add([int(weight) for weight in row], value, noise)
+    for row, value, variance in zip(world.rows, world.values, world.noise, strict=True):
+        exact.add([int(weight) for weight in row], value, variance)
     count = int(rng.integers(0, 12))
     vectors = [random_query(domain, rng).to_vector() for _ in range(count)]
     rows = hostile_rows(domain.size, rng) if hostile and domain.size > 2 else vectors
@@ -123,6 +123,7 @@ def test_all_other_cells_together_determine_the_last_one():
         assert math.isinf(solver.estimate([last])[1].item())
         solver.observe(one(row, 2.0, 1.0))
         assert solver.estimate([row])[0].item() == pytest.approx(2)
+        assert solver._parts is not None
         assert len(solver._parts.basis) == at + 1
     [value], [variance] = solver.estimate([last])
     assert (value, variance) == pytest.approx((100 - 49 * 2, 4 + 49))
@@ -177,7 +178,7 @@ def test_a_factor_that_grew_by_blocks_solves_as_the_whole_does(monkeypatch):
         known = factor.size
         between = factor.solve(matrix[:known, known : known + size])
         corner = matrix[known : known + size, known : known + size] - between.T @ between
-        factor = factor.extended(between, np.linalg.cholesky(corner))
+        factor = factor.extended(between, np.linalg.cholesky(corner).astype(np.float64))
     assert factor.size == sum(sizes)
     whole = np.linalg.cholesky(matrix)
     right = rng.normal(size=(40, 7))
