@@ -31,7 +31,7 @@ class WithVectors(Domain):
 
 def marginal_matrix(shape, mask: int, vectors: int = 1, vector: int = 0) -> np.ndarray:
     """All rows of a marginal, written out over the cells (and over the data vectors)."""
-    matrix = np.ones((1, 1))
+    matrix: np.ndarray = np.ones((1, 1))
     for level, size in enumerate(shape):
         matrix = np.kron(matrix, np.eye(size) if mask >> level & 1 else np.ones((1, size)))
     return matrix if vectors == 1 else np.kron(matrix, np.eye(vectors)[vector])
@@ -51,7 +51,7 @@ class MeasuredWorld:
                 marginal_matrix(shape, mask, vectors, vector),
                 float(10 ** rng.uniform(0, 2)),
             )
-            values = matrix @ table + np.rint(rng.normal(0, variance**0.5, len(matrix)))
+            values = (matrix @ table + np.rint(rng.normal(0, variance**0.5, len(matrix)))).astype(float)
             self.prior = self.prior.with_marginal(mask, vector, values, variance)
             self.rows += list(matrix)
             self.values += values.tolist()
@@ -213,6 +213,17 @@ def test_a_row_of_a_seed_is_found_where_it_is_one():
     assert marginal_cell(LinearQuery.of(domain, a1=[3])) == (0b10, 0, 3)
     again = MarginalSeed.from_json(domain, json.loads(json.dumps(seed.to_json())))
     assert (again.parts, again.name) == (seed.parts, seed.name)
+    assert [(list(factors), weight) for factors, weight in seed.products] == [
+        ([0, 1], Fraction(1, 2)),
+        ([2], Fraction(1, 4)),
+        ([], Fraction(1, 4)),
+    ]
+    measured = MarginalSeed.of(WithVectors(domain.attributes), [("a0",), ()], vectors=[0, 2])
+    assert [part.vector for part in measured.parts] == [0, 0, 2, 2]
+    chosen = measured.products[2][0][3]
+    assert chosen is not None
+    assert chosen.toarray().tolist() == [[0, 0, 1]]
+    assert MarginalSeed.from_json(measured.domain, measured.to_json()).parts == measured.parts
 
 
 @pytest.mark.parametrize(

@@ -325,8 +325,13 @@ def test_many_threads_read_one_snapshot():
     assert all(np.array_equal(answer, known.estimate(block)) for answer in answers)
 
 
-SNAPSHOTS = [("total", (30,), Contrasts), ("h2", (30,), Dense), ("h2", (300,), Contrasts)]
-SNAPSHOTS += [("identity", (300,), Sparse), ("marginals(1)", (20, 15), Contrasts)]
+SNAPSHOTS: list[tuple[str, tuple[int, ...], type]] = [
+    ("total", (30,), Contrasts),
+    ("h2", (30,), Dense),
+    ("h2", (300,), Contrasts),
+    ("identity", (300,), Sparse),
+    ("marginals(1)", (20, 15), Contrasts),
+]
 
 
 @pytest.mark.parametrize(("name", "shape", "kind"), SNAPSHOTS)

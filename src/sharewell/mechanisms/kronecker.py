@@ -114,12 +114,12 @@ class KroneckerPrior:
         """The variance of the seed's estimate."""
         return self._variance * _square(self._covariance, query)
 
-    def rows(self) -> KroneckerRows:
+    def rows(self) -> KroneckerStore:
         """An empty store of rows."""
-        return KroneckerRows(self._covariance, self._variance)
+        return KroneckerStore(self._covariance, self._variance)
 
 
-class KroneckerRows:
+class KroneckerStore:
     """The products that rows consist of, stored so that their inner products with a query are fast.
 
     For every attribute and every factor M of the covariance it keeps the running sums of M w along
@@ -151,13 +151,13 @@ class KroneckerRows:
             self._terms += 1
         self.count += 1
 
-    def snapshot(self) -> KroneckerRows:
+    def snapshot(self) -> KroneckerStore:
         """A copy that does not see what is appended later."""
         frozen = copy(self)
         frozen._sums = [list(level) for level in self._sums]
         return frozen
 
-    def copy(self) -> KroneckerRows:
+    def copy(self) -> KroneckerStore:
         """A copy that grows on its own."""
         new = copy(self)
         new._row_of, new._scale = self._row_of.copy(), self._scale.copy()

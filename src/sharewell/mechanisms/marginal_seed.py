@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sharewell.errors import QueryError
@@ -31,8 +32,8 @@ from sharewell.mechanisms.products import (
     REAL,
     Arithmetic,
     Modular,
-    Product,
     ProductStore,
+    QueryProduct,
     products_of,
 )
 from sharewell.query.domain import Domain
@@ -61,7 +62,7 @@ class MarginalPart(NamedTuple):
 class MarginalSeed:
     """Marginals to measure at the start, each for its share of the donations: the weights sum to 1."""
 
-    kind = "marginals"
+    kind = "composed"
 
     domain: Domain
     parts: tuple[MarginalPart, ...]
@@ -87,7 +88,7 @@ class MarginalSeed:
         domain: Domain,
         sets: Iterable[Sequence[str | int]],
         *,
-        weights: Sequence[Fraction] | None = None,
+        weights: Sequence[Fraction | int] | None = None,
         vectors: Sequence[int] | None = None,
         name: str | None = None,
     ) -> MarginalSeed:
@@ -127,6 +128,21 @@ class MarginalSeed:
     def __repr__(self) -> str:
         return f"MarginalSeed({self.name}, {len(self):,} rows)"
 
+    @cached_property
+    def products(self) -> tuple[tuple[dict[int, sp.csr_array | None], Fraction], ...]:
+        """What the kernel measures: for each part a matrix by level, and its fraction of the cost.
+
+        The unit matrix is None, a level that is left out is summed. The last level holds data vectors.
+        """
+        last, unit = len(self.domain.attributes), np.eye(self.vectors, dtype=np.int64)
+        found = []
+        for part in self.parts:
+            factors: dict[int, sp.csr_array | None] = dict.fromkeys(part.attributes)
+            if len(self.domain.shape) > last:
+                factors[last] = sp.csr_array(unit[[part.vector]])
+            found.append((factors, part.weight))
+        return tuple(found)
+
     def row_of(self, query: LinearQuery) -> int | None:
         """The position of a query among the rows, part after part; None where it is not one of them."""
         found = marginal_cell(query)
@@ -149,15 +165,37 @@ class MarginalSeed:
         raise IndexError("The seed has fewer rows.")
 
     def to_json(self) -> dict[str, Any]:
-        """The seed as plain data, for a ledger."""
-        parts = [[list(part.attributes), part.vector, str(part.weight)] for part in self.parts]
+        """The seed as plain data, for a ledger: each part's fraction, and its matrices by level."""
+        shape = self.domain.shape
+        parts = [
+            {
+                "fraction": str(weight),
+                "factors": [
+                    [at, {"unit": shape[at]}]
+                    if matrix is None
+                    else [at, {"size": shape[at], "csr": [a.tolist() for a in _arrays(matrix)]}]
+                    for at, matrix in factors.items()
+                ],
+            }
+            for factors, weight in self.products
+        ]
         return {"kind": self.kind, "name": self.name, "parts": parts}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> MarginalSeed:
         """The seed that `to_json` wrote."""
-        parts = [MarginalPart(tuple(s), vector, Fraction(weight)) for s, vector, weight in data["parts"]]
+        count = len(domain.attributes)
+        parts = []
+        for part in data["parts"]:
+            chosen = tuple(at for at, _ in part["factors"] if at < count)
+            vectors = [factor["csr"][1] for at, factor in part["factors"] if at == count]
+            vector = vectors[0][0] if vectors else 0
+            parts.append(MarginalPart(chosen, vector, Fraction(part["fraction"])))
         return cls(domain, tuple(parts), data["name"])
+
+
+def _arrays(matrix: sp.csr_array) -> tuple[NDArray[Any], ...]:
+    return matrix.indptr, matrix.indices, matrix.data
 
 
 def marginal_cell(query: LinearQuery) -> tuple[int, int, int] | None:
@@ -324,7 +362,9 @@ class MarginalRows:
         new._stores = {vector: store.copy() for vector, store in self._stores.items()}
         return new
 
-    def _pairs(self, query: LinearQuery) -> Iterator[tuple[Product, ProductStore, dict[int, float]]]:
+    def _pairs(
+        self, query: LinearQuery
+    ) -> Iterator[tuple[QueryProduct, ProductStore, dict[int, float]]]:
         for product in products_of(query):
             if store := self._stores.get(product.vector):
                 yield product, store, self._prior.sets(product.vector, product.mentioned)

@@ -167,9 +167,9 @@ class OpenParts:
 
     def append(self, query: LinearQuery) -> Combination | None:
         """Add a row: its open part's coefficients in the independent set, or None where it joins it."""
-        if self._prior.determines(query):
-            found, residues = NONE, []
-        else:
+        residues: list[Residues] = []
+        found: Combination | None = NONE
+        if not self._prior.determines(query):
             residues = [self._residues(query, which) for which in (0, 1)]
             found = None if any(left for _, left in residues) else self._combination(query, residues)
         self._queries.append(query)

@@ -75,7 +75,7 @@ class Axis(NamedTuple):
         return self.before[run] + self.weights[run] * (edges - self.starts[run])
 
 
-class Product(NamedTuple):
+class QueryProduct(NamedTuple):
     """A whole factor on one data vector, and weights along the attributes that are mentioned."""
 
     vector: int
@@ -89,10 +89,10 @@ class Product(NamedTuple):
 
 
 @lru_cache(maxsize=8192)
-def products_of(query: LinearQuery) -> tuple[Product, ...]:
+def products_of(query: LinearQuery) -> tuple[QueryProduct, ...]:
     """The products that sum to a query's primitive query, without expanding what they do not mention."""
     attributes = len(query.domain.attributes)
-    found: list[Product] = []
+    found: list[QueryProduct] = []
 
     def walk(node: Node, level: int, axes: dict[int, Axis]) -> None:
         while level < attributes and len(node.starts) == 1:
@@ -103,9 +103,9 @@ def products_of(query: LinearQuery) -> tuple[Product, ...]:
         elif (
             node.children
         ):  # The last axis holds the data vectors: the count, and those of the measures.
-            found.extend(Product(k, w, axes) for a, b, w, _ in node.runs for k in range(a, b))
+            found.extend(QueryProduct(k, w, axes) for a, b, w, _ in node.runs for k in range(a, b))
         else:
-            found.append(Product(0, 1, axes))
+            found.append(QueryProduct(0, 1, axes))
 
     if query.root is not None:
         walk(query.root, 0, {})
@@ -219,14 +219,14 @@ class DenseWeights:
     def dots(self, axis: Axis) -> Whole:
         """The exact inner product of an axis with every stored one."""
         low, high = _halves(axis.dense())
-        heavy = bool(high.any())
-        total: Whole = (self._low.array @ low).astype(np.int64)
-        if not heavy and not self._heavy:
-            return total
+        bottom: Whole = (self._low.array @ low).astype(np.int64)
+        if not high.any() and not self._heavy:
+            return bottom
+        total: Whole = bottom.astype(object)
         middle = self._high.array @ low + self._low.array @ high
-        top = self._high.array @ high
-        parts = (part.astype(np.int64).astype(object) for part in (middle, top))
-        return total.astype(object) + (next(parts) << HALF) + (next(parts) << 2 * HALF)
+        for shift, part in ((HALF, middle), (2 * HALF, self._high.array @ high)):
+            total = total + (part.astype(np.int64).astype(object) << shift)
+        return total
 
 
 def _halves(weights: Integers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -379,7 +379,7 @@ class ProductStore:
         #: For every arithmetic, each product's means that are not 0, multiplied; and how many are 0.
         self._means = [(Growing(type(each.one)), Growing(np.int64)) for each in arithmetics]
 
-    def append(self, row: int, product: Product) -> None:
+    def append(self, row: int, product: QueryProduct) -> None:
         """Store one more product of a row."""
         place = self.row_of.count
         self.row_of.append(row)
@@ -417,7 +417,7 @@ class ProductStore:
         return numbers
 
     def overlaps(
-        self, product: Product, which: int, sets: Iterable[int]
+        self, product: QueryProduct, which: int, sets: Iterable[int]
     ) -> tuple[NDArray[Any], dict[int, NDArray[Any]]]:
         """What a product has in common with all stored ones, in one of the arithmetics.
 
@@ -431,15 +431,15 @@ class ProductStore:
         along: list[tuple[int, Any, Any, Any]] = []
         for level, axis in product.axes.items():
             if level not in self._tables:
-                mean = arithmetic.mean(axis.total, self._shape[level])
-                along.append((1 << level, None, mean, mean))
+                alone = arithmetic.mean(axis.total, self._shape[level])
+                along.append((1 << level, None, alone, alone))
                 continue
             table, numbers = self._tables[level], self._numbers(level)
             inverses, zero = table.inverse_means(arithmetic)
             outside = reduce(outside * inverses[numbers])
             none = none - zero[numbers]
-            found = arithmetic.moments(axis, table)
-            along.append((1 << level, *(part[numbers] for part in found)))
+            covariance, mean, both = arithmetic.moments(axis, table)
+            along.append((1 << level, covariance[numbers], mean[numbers], both[numbers]))
         outside = outside * (none == 0)
         partial, whole = ({0: outside} if closed else {}), outside
         for bit, covariance, mean, both in along:

@@ -108,37 +108,41 @@ class Reconstruction:
     def _absorb(self, batch: MeasurementBatch) -> None:
         """Add a marginal to the seed once its last row was measured, all with the same variance.
 
-        No row is ever measured twice. The rows of the marginal leave the batches, and the estimates stay
-        what they are: it is the same least-squares problem, of which more has a closed form.
+        The rows of the marginal leave the batches, and the estimates stay what they are: it is the same
+        least-squares problem, of which more has a closed form. Further measurements of a row stay rows.
         """
         known, domain = self.measurements, self.measurements.strategy.domain
         completed = self._completed_by(batch)
         for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
             if found := marginal_cell(row):
-                self._cells.setdefault((*found[:2], float(variance)), {})[found[2]] = float(value)
+                cells = self._cells.setdefault((*found[:2], float(variance)), {})
+                cells.setdefault(found[2], float(value))
         for mask, vector, variance in sorted(completed):
             cells = self._cells.pop((mask, vector, variance))
             values = np.array([cells[at] for at in range(len(cells))])
             prior = known.marginals or MarginalPrior(domain)
             known.marginals = prior.with_marginal(mask, vector, values, variance)
-            left = [_without(each, mask, vector, variance) for each in known.batches]
-            known.batches = [each for each in left if len(each.rows)]
+            known.batches = _without(known.batches, mask, vector, variance)
         if completed:
             self._solvers.clear()
             self._unsuitable.clear()
 
     def _completed_by(self, batch: MeasurementBatch) -> set[tuple[int, int, float]]:
         """The marginals, with data vector and variance, of which these are the last rows."""
-        missing: dict[tuple[int, int, float], int] = {}
+        shape = self.measurements.strategy.domain.shape
+        new: dict[tuple[int, int, float], set[int]] = {}
         for row, variance in zip(batch.rows, batch.variances.tolist(), strict=True):
             if found := marginal_cell(row):
-                mask, key = found[0], (found[0], found[1], variance)
-                if key not in missing:
-                    shape = self.measurements.strategy.domain.shape
-                    size = math.prod(n for level, n in enumerate(shape) if mask >> level & 1)
-                    missing[key] = size - len(self._cells.get(key, ()))
-                missing[key] -= 1
-        return {key for key, count in missing.items() if count == 0}
+                new.setdefault((found[0], found[1], variance), set()).add(found[2])
+        sizes = {
+            mask: math.prod(n for level, n in enumerate(shape) if mask >> level & 1)
+            for mask, _, _ in new
+        }
+        return {
+            key
+            for key, cells in new.items()
+            if len(cells | self._cells.get(key, {}).keys()) == sizes[key[0]]
+        }
 
     def _forget(self) -> None:
         """Drop what no longer holds when something is measured."""
@@ -273,17 +277,25 @@ def _batch(
     )
 
 
-def _without(batch: MeasurementBatch, mask: int, vector: int, variance: float) -> MeasurementBatch:
-    """The batch without the rows of a marginal that have a variance."""
-    kept = [
-        at
-        for at, (row, noise) in enumerate(zip(batch.rows, batch.variances.tolist(), strict=True))
-        if noise != variance or (marginal_cell(row) or ())[:2] != (mask, vector)
-    ]
-    if len(kept) == len(batch.rows):
-        return batch
-    rows = tuple([batch.rows[at] for at in kept])
-    return MeasurementBatch(rows, batch.values[kept], batch.variances[kept])
+def _without(
+    batches: Sequence[MeasurementBatch], mask: int, vector: int, variance: float
+) -> list[MeasurementBatch]:
+    """The batches without the rows of a marginal that have a variance, each row left out once."""
+    left_out, left = set[int](), []
+    for batch in batches:
+        kept = []
+        for at, (row, noise) in enumerate(zip(batch.rows, batch.variances.tolist(), strict=True)):
+            found = marginal_cell(row) if noise == variance else None
+            if found and found[:2] == (mask, vector) and found[2] not in left_out:
+                left_out.add(found[2])
+            else:
+                kept.append(at)
+        if len(kept) == len(batch.rows):
+            left.append(batch)
+        elif kept:
+            rows = tuple([batch.rows[at] for at in kept])
+            left.append(MeasurementBatch(rows, batch.values[kept], batch.variances[kept]))
+    return left
 
 
 def _plausible(variances: Vector, limits: Vector) -> NDArray[np.bool_]:

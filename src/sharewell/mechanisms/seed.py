@@ -73,7 +73,7 @@ def marginals(domain: Domain, k: int = 1) -> Strategy:
 
 
 def marginals_of(
-    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[Fraction] | None = None
+    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[Fraction | int] | None = None
 ) -> MarginalSeed:
     """The marginals over these sets of attributes only, with relative weights; a seed for any width.
 
