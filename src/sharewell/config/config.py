@@ -219,9 +219,7 @@ MEASURE_OPTIONS = (
     Option("low", _NUMBER, REQUIRED, "smallest value; smaller ones count as this"),
     Option("high", _NUMBER, REQUIRED, "largest value; larger ones count as this"),
     Option("step", _NUMBER, REQUIRED, "values are rounded to multiples of it, counted from low"),
-    Option(
-        "nullable", BOOLEAN, True, "whether rows without a value are kept; otherwise they are dropped"
-    ),
+    Option("nullable", BOOLEAN, True, "whether rows without a value are counted, or else dropped"),
 )
 
 ATTRIBUTE_TYPE = Option("type", choice(*ATTRIBUTE_TYPES), REQUIRED, "type of the column")

@@ -45,8 +45,8 @@ BINS = 10
 MIN_STEPS = 1_000
 #: The limit of the number of rows is at least so many times their rounded number.
 ROOM = Fraction(5, 4)
-#: Larger numbers have no bins; and the most steps that one row may add to a sum.
-MAX_NUMBER, MAX_STEPS = 1e300, 2**31
+#: Larger numbers have no bins, and are not summed; and the most steps that one row may add to a sum.
+MAX_NUMBER, MAX_SUMMED, MAX_STEPS = 1e300, 1e15, 2**31
 #: The population of a file without rows.
 DEFAULT_POPULATION = 1_000
 
@@ -266,14 +266,14 @@ def _binned(column: ColumnProfile) -> ProposedAttribute | None:
 
 def _measure(column: ColumnProfile) -> tuple[Line, ...]:
     """The lines of a measure: the outer cuts, and the step that the values have, if few enough fit."""
+    if max(-column.low, column.high) > MAX_SUMMED:
+        return ()
     cuts = round_cuts(column.low, column.high, BINS)
     low, high = Fraction(cuts[0]), Fraction(cuts[-1])
     # Sums of at most so many steps in a row: larger bounds need a coarser step.
     least = max(abs(low), abs(high), high - low) / MAX_STEPS
-    if column.decimals is None:
-        step = (high - low) / MIN_STEPS
-    else:
-        step = Fraction(1, 10**column.decimals)
+    decimals = column.decimals
+    step = (high - low) / MIN_STEPS if decimals is None else Fraction(1, 10**decimals)
     grid = round_grid(low, high, max(step, least))
     why = f"{MARK} rounded from the rows; write public bounds"
     lines = (
