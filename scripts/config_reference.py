@@ -17,6 +17,7 @@ from sharewell.config.config import (
     ATTRIBUTE_TYPES,
     BUDGET_OPTIONS,
     DATASET_OPTIONS,
+    MEASURE_OPTIONS,
     MECHANISM_OPTIONS,
     SCHEDULER_OPTIONS,
 )
@@ -67,6 +68,7 @@ def _keys() -> Iterator[tuple[str, Option, tuple[str, ...]]]:
     yield from _plain("budget", BUDGET_OPTIONS)
     yield from _plain("attributes.NAME", (ATTRIBUTE_TYPE, *ATTRIBUTE_OPTIONS))
     yield from _varying("attributes.NAME", attributes)
+    yield from _plain("measures.NAME", MEASURE_OPTIONS)
     yield from _plain("analysts.NAME", ANALYST_OPTIONS)
     yield from _plain("mechanism", MECHANISM_OPTIONS)
     yield from _varying("mechanism", mechanisms)

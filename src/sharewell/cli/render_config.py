@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
+from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +25,9 @@ from sharewell.config.forecast import (
     can_assume_questions,
     join_names,
 )
-from sharewell.config.propose import MAX_CELLS, propose
+from sharewell.config.profile import Progress
+from sharewell.config.propose import propose
+from sharewell.config.rounding import decimal_text
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
 from sharewell.query.attribute import Attribute, Label
@@ -28,32 +35,37 @@ from sharewell.wire.text import budget_unit, pluralize
 
 #: Settings that name files.
 FILES = ("ledger", "witness", "ledger_key", "access")
+#: Reading a file of so many bytes shows its progress.
+LARGE_FILE = 10_000_000
+#: A number of cells from here on is rounded.
+ROUNDED_CELLS = 10**12
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def show_init(source: str, out: str, force: bool, table: str | None = None) -> None:
+def show_init(
+    source: str, out: str, force: bool, table: str | None = None, columns: str | None = None
+) -> None:
     """Write a proposed configuration for a file, and print what to do next.
 
     Privacy: reads the rows, for the curator alone; what is taken from them is marked in the file.
     """
     target = Path(out)
     validate_target(Path(source), target, force=force)
-    proposal = propose(Path(source), target, table)
+    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
+    with _progress_of(Path(source)) as progress:
+        proposal = propose(Path(source), target, table, wanted, progress)
     text = write_proposal(proposal, target, force=force)
     marked = len(review_lines(text))
     lines = [
         f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
-        f"are attributes, with {pluralize(proposal.cells, 'cell')}."
+        f"are attributes, with {_cells(proposal.cells)}."
     ]
-    if left := [column.name for column in proposal.columns if not column.choices]:
-        lines.append(f"Left out, with the reasons in the file: {', '.join(left)}.")
-    if coarsened := [
-        f"{column.name} ({column.too_many:,} to {column.choices[0].cells:,} cells)"
-        for column in proposal.coarsened
-    ]:
-        lines.append(
-            f"Coarser than the rows, to stay within {MAX_CELLS:,} cells: {', '.join(coarsened)}."
-        )
+    if proposal.measures:
+        names = ", ".join(column.name for column in proposal.measures)
+        lines.append(f"Measures, which SUM and AVG use: {names}.")
+    if left := [column for column in proposal.columns if column.attribute is None]:
+        lines.append("Left out:")
+        lines += [f"  {column.name}: {column.reason}" for column in left]
     lines += [
         f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
         "rows, and a domain must be public.",
@@ -61,6 +73,20 @@ def show_init(source: str, out: str, force: bool, table: str | None = None) -> N
         f"  sharewell token ann --config {out}\n  sharewell serve {out}",
     ]
     typer.echo(sanitize("\n".join(lines)))
+
+
+@contextmanager
+def _progress_of(source: Path) -> Iterator[Progress]:
+    """Draw a progress bar on standard error while a large file is read, at a terminal."""
+    console = Console(stderr=True)
+    large = source.is_file() and source.stat().st_size >= LARGE_FILE
+    if not large or not console.is_terminal or console.is_dumb_terminal:
+        yield lambda done, total: None
+        return
+    columns = ("reading columns", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with ProgressBar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show_check(path: str, as_json: bool, *further: Check) -> bool:
@@ -78,8 +104,10 @@ def _print_report(report: CheckReport) -> None:
     verdict = "can be served" if report.ok else "cannot be served"
     print_items(
         _domain_table(config),
+        *([_measure_table(config)] if config.domain.measures else []),
         _budget_table(report),
         _error_table(report),
+        *([_tables_table(report)] if report.tables else []),
         _promise_table(report),
         _service_table(config),
         _file_table(config),
@@ -101,9 +129,77 @@ def _domain_table(config: Config) -> Table:
             (each.name, type(each).__name__.lower(), f"{each.size:,}", _values(each))
             for each in config.domain.attributes
         ),
-        title=f"{config.name}: {pluralize(config.domain.size, 'cell')}",
+        title=f"{config.name}: {_cells(config.domain.cells)}",
         caption="All of this is public. Rows with other values are dropped, unless there is `other`.",
     )
+
+
+def _cells(cells: int) -> str:
+    """A number of cells; one that is too long to read is rounded.
+
+    >>> _cells(4_800), _cells(123 * 10**28)
+    ('4,800 cells', 'about 1.2e+30 cells')
+    """
+    return pluralize(cells, "cell") if cells < ROUNDED_CELLS else f"about {cells:.1e} cells"
+
+
+def _measure_table(config: Config) -> Table:
+    return make_table(
+        ("measure", "column", "low", "high", "step", "rows without a value"),
+        (
+            (
+                each.name,
+                each.column,
+                *map(decimal_text, (each.low, each.high, each.step)),
+                "counted, not summed" if each.nullable else "dropped",
+            )
+            for each in config.domain.measures
+        ),
+        title="Measures, for SUM and AVG",
+        caption="Values are rounded to a multiple of the step from low, then moved into the bounds.",
+    )
+
+
+def _tables_table(report: CheckReport) -> Table:
+    """Which tables of counts are free, and what the others cost, by the number of their columns."""
+    rows = (
+        (
+            str(each.columns),
+            f"{each.tables:,}",
+            f"{each.free:,}",
+            _extreme(each.best, each.best_table),
+            _extreme(each.worst, each.worst_table),
+            f"{each.others:,}",
+            "-" if each.paid is None or not each.others else f"{each.paid:,.1f}",
+        )
+        for each in report.tables
+    )
+    return make_table(
+        ("columns", "tables", "free", "best", "worst", "others", "if paid"),
+        rows,
+        title="Tables of counts: standard error of one cell, in rows",
+        caption=_table_costs(report),
+    )
+
+
+def _extreme(error: float | None, table: tuple[str, ...]) -> str:
+    return "-" if error is None else f"{error:,.1f} ({', '.join(table)})"
+
+
+def _table_costs(report: CheckReport) -> str:
+    price, limit = report.config.make.price, report.config.service.most_numbers
+    lines = []
+    if any(each.others for each in report.tables):
+        lines.append("Free answers come from the seed. Those from other tables are NULL until paid for.")
+    if price is not None:
+        cost = f"{_number(price)} {budget_unit(report.config.budget.currency)}"
+        lines.append(f"Any table costs {cost}, and is then free for all analysts.")
+    if large := sum(each.too_large for each in report.tables):
+        lines.append(
+            f"{large:,} of the others have more than {limit:,} cells (service.most_numbers): ask for "
+            "parts of them."
+        )
+    return "\n".join(lines)
 
 
 def _values(attribute: Attribute) -> str:

@@ -53,12 +53,13 @@ def init(
         str, option("The file to write.", "FILE", autocompletion=complete_config)
     ] = DEFAULT_CONFIG,
     table: Annotated[str | None, option("Table name, in a DuckDB file.", "NAME")] = None,
+    columns: Annotated[str | None, option("Describe these columns only: a,b,c.", "NAMES")] = None,
     force: Annotated[bool, flag("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Propose a configuration for a table, for you to review."""
     from sharewell.cli.render_config import show_init
 
-    show_init(source, out, force, table)
+    show_init(source, out, force, table, columns)
 
 
 @commands.command(rich_help_panel=PANEL)

@@ -22,10 +22,15 @@ from sharewell.config.forecast import (
     dry_run,
     forecast_errors,
 )
+from sharewell.config.rounding import decimal_text, round_grid
+from sharewell.config.tables import TableSummary, marginal_parts, summarize_tables
 from sharewell.config.template import review_lines
+from sharewell.engine.data_vector import MAX_ROWS
 from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts
-from sharewell.errors import ConfigError, DomainTooLarge, SharewellError
+from sharewell.errors import ConfigError, SharewellError
+from sharewell.privacy.noise import MAX_SCALE
+from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.sharing.certificate import Promise, promises
 from sharewell.wire.text import pluralize
 
@@ -33,8 +38,10 @@ from sharewell.wire.text import pluralize
 LARGE_EPSILON = 10
 #: Paying helps little where it leaves more than this fraction of the error.
 LITTLE_GAIN = 0.95
-#: With more cells, the first start takes noticeably long.
-MANY_CELLS = 1_000_000
+#: With more rows of a seed, the first start takes noticeably long.
+MANY_ROWS = 1_000_000
+#: Sums of more steps than this, over all rows, may overflow.
+MAX_SUM = 2**62
 #: How many line numbers are listed.
 MAX_LISTED = 10
 
@@ -65,6 +72,7 @@ class CheckReport:
     budgets: tuple[AnalystBudget, ...]
     forecasts: tuple[ErrorForecast, ...]
     promises: tuple[Promise, ...]
+    tables: tuple[TableSummary, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -79,8 +87,12 @@ class CheckReport:
         return {
             "ok": self.ok,
             "dataset": config.name,
-            "cells": config.domain.size,
+            "cells": config.domain.cells,
             "columns": {each.name: each.size for each in config.domain.attributes},
+            "measures": {
+                each.name: {key: decimal_text(getattr(each, key)) for key in ("low", "high", "step")}
+                for each in config.domain.measures
+            },
             "budget": {
                 name: _plain(getattr(budget, name)) for name in ("currency", "total", "epsilon", "delta")
             },
@@ -98,6 +110,7 @@ class CheckReport:
                 }
                 for each in self.forecasts
             ],
+            "tables": [_plain_fields(each) for each in self.tables],
             "scheduler": config.scheduler_name,
             "promises": [_plain_fields(each) for each in self.promises],
             "service": _plain_fields(config.service) | {"witness": str(config.witness)},
@@ -121,25 +134,32 @@ def _summary_json(error: ErrorSummary | None) -> dict[str, float] | None:
 
 def check_config(config: Config, *further: Check) -> CheckReport:
     """Check a configuration; `further` checks run after those of the file and its source."""
-    checks = (_check_file, _check_budget, _check_scheduler, _check_source, _check_unit, *further)
+    checks = (
+        _check_file,
+        _check_budget,
+        _check_measures,
+        _check_scheduler,
+        _check_source,
+        _check_unit,
+        *further,
+    )
     found = [diagnostic for check in checks for diagnostic in check(config)]
     budgets = analyst_budgets(config)
     found += _check_means(config, budgets)
     forecasts: tuple[ErrorForecast, ...] = ()
     promised: tuple[Promise, ...] = ()
+    tables: tuple[TableSummary, ...] = ()
     try:
-        config.domain.require_dense()
         mechanism = dry_run(config)
+        tables = summarize_tables(config)
         promised = promises(mechanism, config.scheduler())
         forecasts = forecast_errors(config, mechanism)
         found += _check_forecasts(config, forecasts)
     except ConfigError:
         raise
-    except DomainTooLarge:
-        pass  # The check of the file has reported it.
     except SharewellError as error:
         found.append(Diagnostic.from_error(error))
-    return CheckReport(config, budgets, forecasts, promised, tuple(found))
+    return CheckReport(config, budgets, forecasts, promised, tables, tuple(found))
 
 
 def _check_file(config: Config) -> Iterator[Diagnostic]:
@@ -152,17 +172,14 @@ def _check_file(config: Config) -> Iterator[Diagnostic]:
             f"Replace these by public values, and delete the marks "
             f"({'line' if len(marked) == 1 else 'lines'} {lines}).",
         )
-    try:
-        config.domain.require_dense()
-        if config.domain.size > MANY_CELLS:
-            yield Diagnostic(
-                "note",
-                f"Measuring {config.domain.size:,} cells slows the first start, and the ledger stores "
-                "them: four million took more than a minute and 100 MB.",
-                "Use coarser bins or fewer columns.",
-            )
-    except DomainTooLarge as error:
-        yield Diagnostic.from_error(error)
+    seed = config.make.seed
+    if seed is not None and len(seed) > MANY_ROWS:
+        yield Diagnostic(
+            "note",
+            f"Measuring the {len(seed):,} rows of the seed slows the first start, and the ledger stores "
+            "them: four million took more than a minute and 100 MB.",
+            "Use another seed, coarser bins or fewer columns.",
+        )
     left = 1 - sum(config.shares.values()) / config.budget.total
     if left > 0:
         yield Diagnostic("note", f"{left} of the budget is left for analysts who join later.")
@@ -179,6 +196,35 @@ def _check_budget(config: Config) -> Iterator[Diagnostic]:
         )
 
 
+def _check_measures(config: Config) -> Iterator[Diagnostic]:
+    """Propose a coarser step where sums might overflow, or their noise would pass its limit."""
+    for measure in config.domain.measures:
+        # A row adds at most this many steps to a sum, or a replaced one this many.
+        most = max(abs(measure.low), abs(measure.high))
+        if config.neighbours == "replace-one":
+            most = max(most, measure.high - measure.low)
+        least = max(most / limit for limit in _step_limits(config))
+        if measure.step < least:
+            yield Diagnostic(
+                "error",
+                f"measures.{measure.name}: a step of {decimal_text(measure.step)} is too fine. Sums "
+                "of so many steps, or their noise, would pass a limit.",
+                f"Use {round_grid(measure.low, measure.high, least)}, or smaller bounds.",
+            )
+
+
+def _step_limits(config: Config) -> Iterator[Fraction]:
+    """The most steps that one row may add to a sum."""
+    yield Fraction(MAX_WEIGHT)
+    yield Fraction(MAX_SUM - 1, config.max_rows or MAX_ROWS)
+    donated = sum(config.shares.values(), Fraction(0)) * config.make.seed_fraction
+    costs = [config.make.price, *(part.weight * donated for part in marginal_parts(config.make.seed))]
+    if cost := min(filter(None, costs), default=None):
+        # The scale is the sensitivity over the cost, or over the square root of twice the cost.
+        pure = config.budget.currency == "pure"
+        yield Fraction(MAX_SCALE) * (cost if pure else Fraction(math.sqrt(2 * cost))) / 2
+
+
 def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
     if config.scheduler().strict:
         yield Diagnostic(
@@ -191,8 +237,9 @@ def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
 def _check_source(config: Config) -> Iterator[Diagnostic]:
     """Check the source's columns and their types; no row is read."""
     unit = () if config.privacy_unit is None else (config.privacy_unit,)
+    summed = (measure.column for measure in config.domain.measures)
     try:
-        engine = open_source(config.source, (*config.domain.names, *unit), table=config.table)
+        engine = open_source(config.source, (*config.domain.names, *summed, *unit), table=config.table)
         with closing(engine):
             # Building the statement validates the columns' types; it is never run.
             cell_counts(config.domain, engine.columns, engine.relation, config.privacy_unit)

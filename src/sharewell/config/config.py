@@ -14,6 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
+from sharewell.config.rounding import round_grid
 from sharewell.config.section import (
     Section,
     blame,
@@ -23,9 +24,9 @@ from sharewell.config.section import (
     validate_table,
 )
 from sharewell.config.service import Service, read_service
-from sharewell.engine.data_vector import DataVector
+from sharewell.engine.data_vector import MAX_ROWS, DataVector
 from sharewell.engine.vectorize import vectorize
-from sharewell.errors import ConfigError, SqlError
+from sharewell.errors import ConfigError, DomainError, SqlError
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.declaration import PublicContext
 from sharewell.mechanisms.registry import MECHANISMS, MechanismFactory
@@ -45,7 +46,8 @@ from sharewell.privacy.budget import Budget
 from sharewell.query import workload
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
 from sharewell.query.block import Neighbours, ParallelBlock
-from sharewell.query.domain import Domain
+from sharewell.query.domain import MAX_CELLS, Domain
+from sharewell.query.measure import MAX_STEPS_OF_MEASURE, Measure
 from sharewell.query.sql import compile_sql
 from sharewell.schedulers.registry import SCHEDULERS, Scheduler, make_scheduler
 from sharewell.sharing.collective import Collective
@@ -82,6 +84,13 @@ DATASET_OPTIONS = (
         None,
         "approximate number of rows, which must be public",
         unset="percentages cannot be used",
+    ),
+    Option(
+        "max_rows",
+        integer(1, MAX_ROWS),
+        None,
+        "upper limit of the number of rows, which must be public",
+        unset=f"required above {MAX_CELLS:,} cells",
     ),
     Option("neighbours", choice(*get_args(Neighbours)), "add-remove", "what one person can change"),
     Option(
@@ -204,9 +213,18 @@ ATTRIBUTE_TYPES: Mapping[str, tuple[type[Attribute], tuple[Option, ...]]] = {
     ),
 }
 
+_NUMBER = ValueType("a number", {"type": "number"}, (int, Decimal))
+MEASURE_OPTIONS = (
+    Option("column", STRING, None, "column with the values", unset="NAME"),
+    Option("low", _NUMBER, REQUIRED, "smallest value; smaller ones count as this"),
+    Option("high", _NUMBER, REQUIRED, "largest value; larger ones count as this"),
+    Option("step", _NUMBER, REQUIRED, "values are rounded to multiples of it, counted from low"),
+    Option("nullable", BOOLEAN, True, "whether rows without a value are counted, or else dropped"),
+)
+
 ATTRIBUTE_TYPE = Option("type", choice(*ATTRIBUTE_TYPES), REQUIRED, "type of the column")
 
-TABLES = ("dataset", "attributes", "budget", "analysts", "mechanism", "scheduler", "service")
+TABLES = ("dataset", "attributes", "measures", "budget", "analysts", "mechanism", "scheduler", "service")
 
 
 @dataclass(frozen=True)
@@ -237,6 +255,8 @@ class Config:
     table: str | None = None
     privacy_unit: str | None = None
     population: int | None = None
+    #: The public upper limit of the number of rows.
+    max_rows: int | None = None
     neighbours: Neighbours = "add-remove"
     #: Whether another dataset of the server may have the same source.
     budgets_add_up: bool = False
@@ -282,7 +302,9 @@ class Config:
 
     def vector(self) -> DataVector:
         """Count the rows of the source. Secret."""
-        return vectorize(self.source, self.domain, self.privacy_unit, table=self.table)
+        return vectorize(
+            self.source, self.domain, self.privacy_unit, table=self.table, max_rows=self.max_rows
+        )
 
     def workloads(self) -> dict[str, Sequence[Question]]:
         """The questions that every analyst is expected to ask."""
@@ -304,7 +326,12 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     dataset = sections["dataset"].read_all(DATASET_OPTIONS)
     sections["dataset"].end()
     name = validate_table(dataset["name"], "dataset.name")
-    domain = _read_domain(sections["attributes"])
+    domain = _read_domain(sections["attributes"], sections["measures"])
+    if domain.size > MAX_CELLS and dataset["max_rows"] is None:
+        raise ConfigError(
+            f"dataset.max_rows is missing: the domain has more than {MAX_CELLS:,} cells.",
+            hint="Set a public upper limit of the number of rows.",
+        )
     budget, threshold = _read_budget(sections["budget"], dataset["population"])
     analysts = _read_analysts(sections["analysts"], budget)
     context = PublicContext(
@@ -331,14 +358,15 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     return config
 
 
-def _read_domain(section: Section) -> Domain:
+def _read_domain(section: Section, summed: Section) -> Domain:
     attributes = [_read_attribute(name, each) for name, each in section.sections()]
+    measures = [_read_measure(name, each) for name, each in summed.sections()]
     if not attributes:
         raise ConfigError(
             "No attributes are described.",
             hint='Describe one: [attributes.age] with type = "integer", low = 0 and high = 85.',
         )
-    return blame("attributes", lambda: Domain(attributes))
+    return blame("attributes", lambda: Domain(attributes, measures))
 
 
 def _read_attribute(name: str, section: Section) -> Attribute:
@@ -351,6 +379,26 @@ def _read_attribute(name: str, section: Section) -> Attribute:
     }
     section.end()
     return blame(section.path, lambda: kind(name, **given))
+
+
+def _read_measure(name: str, section: Section) -> Measure:
+    values = section.read_all(MEASURE_OPTIONS)
+    section.end()
+    try:
+        return Measure(name, **values | {"column": values["column"] or name})
+    except DomainError as error:
+        raise ConfigError(
+            f"{section.path}: {error.message}", hint=f"{error.hint} {_example(**values)}".strip()
+        ) from None
+
+
+def _example(low: Decimal, high: Decimal, step: Decimal, **_: Any) -> str:
+    """Bounds and a step like those given, which a measure can have; empty where they make no sense."""
+    if not (all(map(math.isfinite, (low, high, step))) and low < high and step > 0):
+        return ""
+    span = Fraction(high) - Fraction(low)
+    grid = round_grid(Fraction(low), Fraction(high), max(Fraction(step), span / MAX_STEPS_OF_MEASURE))
+    return f"For example, {grid}."
 
 
 def _read_budget(section: Section, population: int | None) -> tuple[Budget, float]:

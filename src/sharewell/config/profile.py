@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,14 +19,15 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from sharewell.engine.base import SourceColumn
+from sharewell.engine.base import SourceColumn, find_columns
 from sharewell.engine.cells import Kind, day, is_whole, kind_of, number, text
 from sharewell.engine.duckdb import DuckDB
 from sharewell.engine.sources import open_file
 from sharewell.errors import SourceError
 
-#: A column with more distinct values is not a category.
-MAX_CATEGORIES = 50
+#: A column with more distinct values is not a category: so many in any table, and more where each is
+#: that of so many rows on average.
+MAX_CATEGORIES, MAX_MANY_CATEGORIES, ROWS_OF_CATEGORY = 50, 250, 20
 #: A value in a smaller fraction of the rows is rare.
 RARE = Fraction(1, 1_000)
 #: A value looks misspelt if it is this similar to one that is so many times as frequent.
@@ -54,6 +55,12 @@ DAY_CODES = (
     *("0001-01-01", "1753-01-01", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01", "1970-01-01"),
     *("2099-12-31", "2100-01-01", "2999-12-31", "9999-01-01", "9999-12-31"),
 )
+
+#: Numbers with so many decimals are on a grid, such as that of cents.
+DECIMALS = (1, 2, 3)
+
+#: Is called with the number of columns profiled so far, and of all.
+Progress = Callable[[int, int], None]
 
 BOUNDS = ("low", "high", "usual low", "usual high")
 
@@ -84,13 +91,20 @@ class ColumnProfile:
     #: In a text column of numbers or days: how many values are something else.
     odd: int = 0
     #: The values of a text column that are neither rare nor misspelt, unless there are more than
-    #: MAX_CATEGORIES; and the number of the others.
+    #: `max_categories`; and the number of the others.
     values: tuple[str, ...] = ()
     rare: int = 0
     #: The length of the longest text.
     longest: int = 0
     #: Whether texts look like dates in another format.
     other_dates: bool = False
+    #: How many decimals numbers have, if they are few.
+    decimals: int | None = None
+
+    @property
+    def max_categories(self) -> int:
+        """How many values the categories of a column may have."""
+        return _max_categories(self.filled)
 
 
 @dataclass(frozen=True)
@@ -120,11 +134,20 @@ class _WholeTable(DuckDB):
         super().view(origin, wanted, names)
 
 
-def profile_file(source: Path, table: str | None = None) -> TableProfile:
-    """Profile all columns of a file."""
+def profile_file(
+    source: Path,
+    table: str | None = None,
+    wanted: Sequence[str] | None = None,
+    progress: Progress = lambda done, total: None,
+) -> TableProfile:
+    """Profile the wanted columns of a file, or all."""
     with closing(open_file(source, (), table, _WholeTable)) as engine:
         _refuse_other_separators(source, engine)
-        return _profile_table(engine)
+        columns = list(engine.columns.values())
+        if wanted is None:
+            return _profile_table(engine, columns, engine.repeated, progress)
+        chosen = {columns[at].name for at in find_columns(wanted, list(engine.columns))}
+        return _profile_table(engine, [each for each in columns if each.name in chosen], (), progress)
 
 
 def _refuse_other_separators(source: Path, engine: _WholeTable) -> None:
@@ -136,8 +159,9 @@ def _refuse_other_separators(source: Path, engine: _WholeTable) -> None:
         )
 
 
-def _profile_table(engine: _WholeTable) -> TableProfile:
-    columns = list(engine.columns.values())
+def _profile_table(
+    engine: _WholeTable, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
+) -> TableProfile:
     profiles: list[ColumnProfile] = []
     rows = 0
     for at in range(0, len(columns), COLUMNS_AT_ONCE):
@@ -147,7 +171,12 @@ def _profile_table(engine: _WholeTable) -> TableProfile:
         values = iter(found)
         for column, parts in some.items():
             profiles.append(_profile(engine, column, rows, {name: next(values) for name in parts}))
-    return TableProfile(rows, tuple(profiles), engine.repeated)
+            progress(len(profiles), len(columns))
+    return TableProfile(rows, tuple(profiles), repeated)
+
+
+def _max_categories(filled: int) -> int:
+    return max(MAX_CATEGORIES, min(MAX_MANY_CATEGORIES, filled // ROWS_OF_CATEGORY))
 
 
 def _aggregates(column: SourceColumn) -> dict[str, str]:
@@ -164,6 +193,10 @@ def _aggregates(column: SourceColumn) -> dict[str, str]:
             "numbers": f"COUNT({read})",
             "finite": f"COUNT(*) FILTER ({finite})",
             "whole": f"COUNT(*) FILTER ({finite} AND {is_whole(number(column)).sql('duckdb')})",
+            **{
+                f"decimals {places}": f"COUNT(*) FILTER ({finite} AND {read} = round({read}, {places}))"
+                for places in DECIMALS
+            },
             **_bounds("number", read, finite, NUMBER_CODES),
         }
     if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT):
@@ -219,18 +252,21 @@ def _profile(
         # NaN is missing too.
         missing = found["finite"] + odd < rows
         holds: Holds = "whole numbers" if whole else "numbers"
-        return make(holds, low=low, high=high, codes=codes, odd=odd, missing=missing)
+        few = (at for at in DECIMALS if found[f"decimals {at}"] == found["finite"])
+        decimals = 0 if whole else next(few, None)
+        return make(holds, low=low, high=high, codes=codes, odd=odd, missing=missing, decimals=decimals)
     if found.get("days") and (kind is not Kind.TEXT or nearly_all(found["days"])):
         low, high, codes = _split_codes(*(found[f"day {bound}"] for bound in BOUNDS))
         odd = filled - found["days"] if kind is Kind.TEXT else 0
         return make("dates", low=low, high=high, codes=codes, odd=odd)
     if kind is not Kind.TEXT:
         return ColumnProfile(column.name, column.type.this.value, kind, "nothing")
-    counts = _count_values(engine, column) if distinct < 4 * MAX_CATEGORIES else {}
+    most = _max_categories(filled)
+    counts = _count_values(engine, column) if distinct < 4 * most else {}
     if counts and _are_booleans(counts):
         return make("booleans")
     usual = [value for value, count in counts.items() if not _is_rare(value, count, counts, filled)]
-    few = 0 < len(usual) <= MAX_CATEGORIES
+    few = 0 < len(usual) <= most
     return make(
         "texts",
         values=tuple(sorted(usual)) if few else (),

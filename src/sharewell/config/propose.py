@@ -5,34 +5,48 @@ Bounds are rounded outwards, so that a proposal repeats no row's value; the cura
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
 import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from sharewell.config.profile import MAX_CATEGORIES, ColumnProfile, Holds, TableProfile, profile_file
+from sharewell.config.profile import ColumnProfile, Holds, Progress, TableProfile, profile_file
+from sharewell.config.rounding import (
+    decimal_text,
+    round_bounds,
+    round_count,
+    round_cuts,
+    round_grid,
+    round_up,
+    whole_periods,
+)
 from sharewell.config.section import MAX_NAME, validate_table
 from sharewell.engine.cells import Kind
+from sharewell.engine.data_vector import MAX_ROWS
 from sharewell.errors import ConfigError, SourceError
 from sharewell.query.attribute import Date, Unit
 from sharewell.wire.text import pluralize
 
-#: The maximum number of cells of a proposed domain, of an integer column and of a date column.
-MAX_CELLS = 1_000_000
+#: The maximum number of cells of an integer column and of a date column.
 MAX_INTEGERS, MAX_PERIODS = 120, 100
 #: A longer text is taken for free text.
 MAX_LABEL = 60
 #: Fewer rows than this may all differ by chance.
 FEW_ROWS = 10
-#: How many bins numbers get, and how many where that is too many.
-BINS, FEW_BINS = 10, 5
+#: How many bins numbers get.
+BINS = 10
+#: The fewest steps between the bounds of a measure whose values have many decimals.
+MIN_STEPS = 1_000
+#: The limit of the number of rows is at least so many times their rounded number.
+ROOM = Fraction(5, 4)
+#: Larger numbers have no bins, and are not summed; and the most steps that one row may add to a sum.
+MAX_NUMBER, MAX_SUMMED, MAX_STEPS = 1e300, 1e15, 2**31
 #: The population of a file without rows.
 DEFAULT_POPULATION = 1_000
 
@@ -72,26 +86,21 @@ class ProposedAttribute:
 
 @dataclass(frozen=True)
 class ProposedColumn:
-    """A column with the ways to describe it, finest first, or the reason to leave it out."""
+    """A column with its description, or the reason to leave it out."""
 
     name: str
-    choices: tuple[ProposedAttribute, ...]
+    attribute: ProposedAttribute | None
     reason: str = ""
     #: The type to suggest where it is left out.
     type: str = "category"
     #: Whether several rows have the same value.
     repeats: bool = False
-    #: The cells of the finest way, where that was too many.
-    too_many: int = 0
+    #: The lines of the measure that it is too, if it is one.
+    measure: tuple[Line, ...] = ()
 
     def leave_out(self, reason: str) -> ProposedColumn:
         """The same column, left out."""
-        return replace(self, choices=(), reason=reason)
-
-    def coarsen(self) -> ProposedColumn:
-        """The same column, without its finest way."""
-        finest, *choices = self.choices
-        return replace(self, choices=tuple(choices), too_many=self.too_many or finest.cells)
+        return replace(self, attribute=None, reason=reason, measure=())
 
 
 @dataclass(frozen=True)
@@ -101,40 +110,49 @@ class Proposal:
     name: str
     source: str
     table: str | None
-    #: The rounded number of rows.
+    #: The rounded number of rows, and a limit of it.
     population: int
+    max_rows: int
     columns: tuple[ProposedColumn, ...]
 
     @property
-    def described(self) -> tuple[ProposedColumn, ...]:
-        """The columns that become attributes."""
-        return tuple(column for column in self.columns if column.choices)
+    def described(self) -> tuple[tuple[str, ProposedAttribute], ...]:
+        """The columns that become attributes, by name."""
+        return tuple((each.name, each.attribute) for each in self.columns if each.attribute)
+
+    @property
+    def measures(self) -> tuple[ProposedColumn, ...]:
+        """The columns that become measures too."""
+        return tuple(column for column in self.columns if column.measure)
 
     @property
     def cells(self) -> int:
-        """The size of the domain."""
-        return _count_cells(self.columns, 0)
-
-    @property
-    def coarsened(self) -> tuple[ProposedColumn, ...]:
-        """The columns that were made coarser to keep the domain small."""
-        return tuple(column for column in self.described if column.too_many)
+        """The number of cells of the domain."""
+        return math.prod(attribute.cells for _, attribute in self.described)
 
 
-def propose(source: Path, target: Path, table: str | None = None) -> Proposal:
-    """Propose a configuration for a file; `target` is where it will be written.
+def propose(
+    source: Path,
+    target: Path,
+    table: str | None = None,
+    wanted: Sequence[str] | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Proposal:
+    """Propose a configuration for a file, or some columns of it; `target` is where it will be written.
 
     Privacy: reads the rows, for the curator alone.
     """
-    profile = profile_file(source, table)
+    profile = profile_file(source, table, wanted, progress)
     columns = propose_columns(profile)
-    if not any(column.choices for column in columns):
+    if not any(column.attribute for column in columns):
         raise SourceError(
             f"No column of {source.name!r} can be an attribute.",
             hint="Attributes are numbers, text, booleans, dates or times.",
         )
     population = round_count(profile.rows) if profile.rows else DEFAULT_POPULATION
-    return Proposal(_table_name(source.stem), _relative_path(source, target), table, population, columns)
+    max_rows = min(round_up(population * ROOM), MAX_ROWS)
+    name, path = _table_name(source.stem), _relative_path(source, target)
+    return Proposal(name, path, table, population, max_rows, columns)
 
 
 def _table_name(stem: str) -> str:
@@ -169,32 +187,36 @@ def looks_like_identifier(name: str) -> bool:
 
 
 def propose_columns(table: TableProfile) -> tuple[ProposedColumn, ...]:
-    """Propose every column, within MAX_CELLS; at least one is described if that is possible."""
+    """Propose every column; at least one is described if that is possible."""
     found = [_propose(column, empty=not table.rows) for column in table.columns]
-    found = _fit(_drop_ambiguous_names(found))
-    if not any(column.choices for column in found):
+    found = _drop_ambiguous_names(found)
+    if not any(column.attribute for column in found):
         found = _with_placeholder(found, table.columns)
     repeated = [
-        ProposedColumn(name, (), "more than one column has this name") for name in table.repeated
+        ProposedColumn(name, None, "more than one column has this name") for name in table.repeated
     ]
     return (*found, *repeated)
 
 
 def _propose(column: ColumnProfile, *, empty: bool) -> ProposedColumn:
     if empty and column.kind is not None:
-        placeholder = _placeholder(column)
-        return ProposedColumn(column.name, (placeholder,) if placeholder else ())
-    choices = tuple(_with_other_cells(column, choice) for choice in _choices(column))
+        return ProposedColumn(column.name, _placeholder(column))
+    attribute = _attribute(column)
+    if attribute is not None:
+        attribute = _with_other_cells(column, attribute)
     kind, repeats = TYPES.get(column.holds, "category"), bool(column.filled) and not column.all_differ
-    proposed = ProposedColumn(column.name, choices, type=kind, repeats=repeats)
-    reason = _reason(column, choices)
+    is_binned = attribute is not None and attribute.type == "binned"
+    measure = _measure(column) if is_binned else ()
+    proposed = ProposedColumn(column.name, attribute, type=kind, repeats=repeats, measure=measure)
+    reason = _reason(column, attribute)
     return proposed.leave_out(reason) if reason else proposed
 
 
-def _reason(column: ColumnProfile, choices: Sequence[ProposedAttribute]) -> str:
+def _reason(column: ColumnProfile, attribute: ProposedAttribute | None) -> str:
     """Why a column should not be an attribute; empty where it may be one."""
     texts, integers = column.holds == "texts", column.holds == "whole numbers"
-    identifier = integers and choices[0].type != "integer" and looks_like_identifier(column.name)
+    binned = attribute is None or attribute.type != "integer"
+    identifier = integers and binned and looks_like_identifier(column.name)
     reasons = {
         f"its type {column.type} cannot be counted": column.holds == "other things",
         "no row has a value that can be counted": column.holds == "nothing",
@@ -205,27 +227,29 @@ def _reason(column: ColumnProfile, choices: Sequence[ProposedAttribute]) -> str:
         and column.filled > FEW_ROWS,
         "its name looks like that of an identifier": identifier,
         "its values look like dates, which must be written as 2024-12-31": column.other_dates,
-        f"it has more than {MAX_CATEGORIES} distinct values": texts and not column.values,
-        "its values reach too far; give it sensible bounds": not choices,
+        f"it has more than {column.max_categories} distinct values, so it looks like free text": texts
+        and not column.values,
+        "its values reach too far; give it sensible bounds": attribute is None,
     }
     return next((reason for reason, applies in reasons.items() if applies), "")
 
 
-def _choices(column: ColumnProfile) -> Iterator[ProposedAttribute]:
+def _attribute(column: ColumnProfile) -> ProposedAttribute | None:
     match column.holds:
         case "booleans":
-            yield ProposedAttribute("boolean", 2)
+            return ProposedAttribute("boolean", 2)
         case "whole numbers":
             low, high = round_bounds(int(column.low), int(column.high))
             if high - low < MAX_INTEGERS:
-                yield _integer(low, high, f"{MARK} rounded from the rows; write public bounds")
-            yield from _binned(column)
+                return _integer(low, high, f"{MARK} rounded from the rows; write public bounds")
+            return _binned(column)
         case "numbers":
-            yield from _binned(column)
+            return _binned(column)
         case "dates":
-            yield from _dates(column.low, column.high)
+            return _dates(column.low, column.high)
         case "texts" if column.values:
-            yield _category(column.values, f"{MARK} found in the rows; list public values", column.rare)
+            return _category(column.values, f"{MARK} found in the rows; list public values", column.rare)
+    return None
 
 
 def _integer(low: int, high: int, comment: str) -> ProposedAttribute:
@@ -233,12 +257,36 @@ def _integer(low: int, high: int, comment: str) -> ProposedAttribute:
     return ProposedAttribute("integer", high - low + 1, lines)
 
 
-def _binned(column: ColumnProfile) -> Iterator[ProposedAttribute]:
-    if max(-column.low, column.high) > 1e300:
-        return
-    for bins in (BINS, FEW_BINS):
-        cuts = round_cuts(column.low, column.high, bins)
-        yield _cut(cuts, f"{MARK} rounded from the rows; write public cuts")
+def _binned(column: ColumnProfile) -> ProposedAttribute | None:
+    if max(-column.low, column.high) > MAX_NUMBER:
+        return None
+    cuts = round_cuts(column.low, column.high, BINS)
+    return _cut(cuts, f"{MARK} rounded from the rows; write public cuts")
+
+
+def _measure(column: ColumnProfile) -> tuple[Line, ...]:
+    """The lines of a measure: the outer cuts, and the step that the values have, if few enough fit."""
+    if max(-column.low, column.high) > MAX_SUMMED:
+        return ()
+    cuts = round_cuts(column.low, column.high, BINS)
+    low, high = Fraction(cuts[0]), Fraction(cuts[-1])
+    # Sums of at most so many steps in a row: larger bounds need a coarser step.
+    least = max(abs(low), abs(high), high - low) / MAX_STEPS
+    decimals = column.decimals
+    step = (high - low) / MIN_STEPS if decimals is None else Fraction(1, 10**decimals)
+    grid = round_grid(low, high, max(step, least))
+    why = f"{MARK} rounded from the rows; write public bounds"
+    lines = (
+        Line("low", decimal_text(grid.low), f"{why}. Smaller values count as this"),
+        Line("high", decimal_text(grid.high), f"{why}. Larger values count as this"),
+        Line("step", decimal_text(grid.step), "values are rounded to multiples of it"),
+    )
+    if column.codes:
+        comment = f"{MARK} {_codes(column)}: it counts as a bound in sums, so clear it first"
+        lines = (Line(lines[0].key, lines[0].value, comment), *lines[1:])
+    if column.missing or column.odd:
+        return (*lines, Line("nullable", "true", f"{MARK} rows without a value are not summed"))
+    return (*lines, Line("nullable", "false", f"{MARK} a row without a value would be dropped"))
 
 
 def _cut(cuts: Sequence[str], comment: str) -> ProposedAttribute:
@@ -246,12 +294,13 @@ def _cut(cuts: Sequence[str], comment: str) -> ProposedAttribute:
     return ProposedAttribute("binned", len(cuts) - 1, (line,))
 
 
-def _dates(low: dt.date, high: dt.date) -> Iterator[ProposedAttribute]:
+def _dates(low: dt.date, high: dt.date) -> ProposedAttribute | None:
     for unit in get_args(Unit):
         start, end = whole_periods(low, high, unit)
         # Weeks cut through months and years.
         if unit != "week" and (end - start).days <= MAX_PERIODS * DAYS[unit]:
-            yield _date(start, end, unit, f"{MARK} whole periods around the rows; write public days")
+            return _date(start, end, unit, f"{MARK} whole periods around the rows; write public days")
+    return None
 
 
 def _date(start: dt.date, end: dt.date, unit: Unit, comment: str) -> ProposedAttribute:
@@ -283,11 +332,7 @@ def _with_other_cells(column: ColumnProfile, attribute: ProposedAttribute) -> Pr
     lines = attribute.lines
     counted = []
     if column.codes:
-        codes = " and ".join(
-            str(code) if isinstance(code, dt.date) else f"{code:.0f}" for code in column.codes
-        )
-        look = "looks like a code" if len(column.codes) == 1 else "look like codes"
-        counted.append(f"{codes} {look} for a missing value")
+        counted.append(_codes(column))
     if column.odd:
         be = "is" if column.odd == 1 else "are"
         counted.append(f"{pluralize(column.odd, 'value')} {be} of another kind")
@@ -297,6 +342,14 @@ def _with_other_cells(column: ColumnProfile, attribute: ProposedAttribute) -> Pr
     if column.missing:
         lines += (Line("nullable", "true", f"{MARK} some rows have no value; NULL gets its own cell"),)
     return replace(attribute, lines=lines, cells=attribute.cells + len(lines) - len(attribute.lines))
+
+
+def _codes(column: ColumnProfile) -> str:
+    codes = " and ".join(
+        str(code) if isinstance(code, dt.date) else f"{code:.0f}" for code in column.codes
+    )
+    look = "looks like a code" if len(column.codes) == 1 else "look like codes"
+    return f"{codes} {look} for a missing value"
 
 
 def _placeholder(column: ColumnProfile) -> ProposedAttribute | None:
@@ -329,35 +382,8 @@ def _drop_ambiguous_names(found: Sequence[ProposedColumn]) -> list[ProposedColum
             kept.append(column.leave_out("SQL ignores the case of names"))
         else:
             kept.append(column)
-            taken.update([folded] if column.choices else [])
+            taken.update([folded] if column.attribute else [])
     return kept
-
-
-def _fit(found: Sequence[ProposedColumn]) -> list[ProposedColumn]:
-    """Choose one description for each column, so that the domain has at most MAX_CELLS cells.
-
-    As long as the coarsest descriptions do not fit, the column with the most cells is left out. Then the
-    column with the most cells is made coarser until all fit.
-    """
-    kept = list(found)
-
-    def largest(choice: int, fewest: int) -> int:
-        """The last of the columns with the most cells, among those with some choices."""
-        some = (at for at, column in enumerate(kept) if len(column.choices) >= fewest)
-        return max(some, key=lambda at: (kept[at].choices[choice].cells, at))
-
-    while _count_cells(kept, -1) > MAX_CELLS:
-        at = largest(-1, 1)
-        kept[at] = kept[at].leave_out(f"with it there would be more than {MAX_CELLS:,} cells")
-    while _count_cells(kept, 0) > MAX_CELLS:
-        at = largest(0, 2)
-        kept[at] = kept[at].coarsen()
-    return kept
-
-
-def _count_cells(columns: Iterable[ProposedColumn], choice: int) -> int:
-    """The number of cells where every column has its first, or its last, description."""
-    return math.prod(column.choices[choice].cells for column in columns if column.choices)
 
 
 def _with_placeholder(
@@ -368,76 +394,6 @@ def _with_placeholder(
     for at, column in enumerate(columns):
         placeholder = _placeholder(column)
         if column.name.strip() and placeholder:
-            filled[at] = ProposedColumn(column.name, (placeholder,))
+            filled[at] = ProposedColumn(column.name, placeholder)
             break
     return filled
-
-
-def round_cuts(low: float, high: float, bins: int) -> tuple[str, ...]:
-    """Round edges of about `bins` equal bins that contain `low` and `high`.
-
-    >>> round_cuts(3.5, 96, 10)
-    ('0', '10', '20', '30', '40', '50', '60', '70', '80', '90', '100')
-    """
-    if low == high:
-        digit, power = 1, math.floor(math.log10(max(abs(low), 1e-300))) if low else 0
-    else:
-        # Doubles cannot tell numbers apart that are much closer than this.
-        span = max(high - low, abs(high) * 1e-9, abs(low) * 1e-9, 1e-300)
-        digit, power = _round_step(span / bins)
-    step = digit * Fraction(10) ** power
-    # Through their texts: the number that a column shows as 0.1 is on the edge 0.1.
-    first, last = (math.floor(Fraction(repr(float(end))) / step) for end in (low, high))
-    return tuple(_number_text(at * digit, power) for at in range(first, last + 2))
-
-
-def _round_step(least: float) -> tuple[int, int]:
-    """The smallest of 1, 2 or 5 times a power of ten that is at least `least`: digit and power."""
-    power = math.floor(math.log10(least))
-    for digit in (1, 2, 5):
-        if digit * Fraction(10) ** power >= Fraction(least):
-            return digit, power
-    return 1, power + 1
-
-
-def _number_text(digits: int, power: int) -> str:
-    """Digits times a power of ten, as a TOML number."""
-    if not digits:
-        return "0"
-    if 0 <= power <= 15:
-        return str(digits * 10**power)
-    if -9 <= power < 0:
-        exact = Fraction(digits) * Fraction(10) ** power
-        return str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.{-power}f}"
-    return f"{digits}e{power}"
-
-
-def round_bounds(low: int, high: int) -> tuple[int, int]:
-    """Bounds around whole numbers, both included: a wide range is extended to multiples of ten.
-
-    >>> round_bounds(1, 12), round_bounds(3, 94)
-    ((1, 12), (0, 99))
-    """
-    step = 1 if high - low < 20 else 10
-    return low // step * step, (high // step + 1) * step - 1
-
-
-def round_count(number: int) -> int:
-    """A number rounded to two significant digits.
-
-    >>> round_count(35_819)
-    36000
-    """
-    step = int(10 ** max(len(str(number)) - 2, 0))
-    return (number + step // 2) // step * step
-
-
-def whole_periods(start: dt.date, end: dt.date, unit: Unit) -> tuple[dt.date, dt.date]:
-    """The first and last day of the quarters, years or (for other units) months around a range."""
-    months = {"quarter": 3, "year": 12}.get(unit, 1)
-    first = (start.month - 1) // months * months + 1
-    last = ((end.month - 1) // months + 1) * months
-    return (
-        start.replace(month=first, day=1),
-        end.replace(month=last, day=calendar.monthrange(end.year, last)[1]),
-    )

@@ -14,6 +14,7 @@ from sharewell.config.config import (
     ATTRIBUTE_TYPES,
     BUDGET_OPTIONS,
     DATASET_OPTIONS,
+    MEASURE_OPTIONS,
     MECHANISM_OPTIONS,
     SCHEDULER_OPTIONS,
 )
@@ -30,6 +31,7 @@ def config_schema() -> dict[str, Any]:
         "dataset": _table(DATASET_OPTIONS),
         "budget": _table(BUDGET_OPTIONS),
         "attributes": _named(_variants((ATTRIBUTE_TYPE, *ATTRIBUTE_OPTIONS), attributes)),
+        "measures": _named(_table(MEASURE_OPTIONS), least=0),
         "analysts": _named(_table(ANALYST_OPTIONS)),
         "mechanism": _variants(
             MECHANISM_OPTIONS, {name: kind.options for name, kind in MECHANISMS.items()}
@@ -68,9 +70,9 @@ def _table(options: tuple[Option, ...]) -> dict[str, Any]:
     }
 
 
-def _named(each: dict[str, Any]) -> dict[str, Any]:
+def _named(each: dict[str, Any], least: int = 1) -> dict[str, Any]:
     """A table of tables, by names that the file chooses."""
-    return {"type": "object", "minProperties": 1, "additionalProperties": each}
+    return {"type": "object", "minProperties": least, "additionalProperties": each}
 
 
 def _variants(common: tuple[Option, ...], kinds: Mapping[str, tuple[Option, ...]]) -> dict[str, Any]:

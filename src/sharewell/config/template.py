@@ -10,7 +10,6 @@ from typing import Any
 from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, SCHEDULER_OPTIONS, parse_config
 from sharewell.config.propose import (
     MARK,
-    MAX_CELLS,
     Line,
     Proposal,
     ProposedColumn,
@@ -25,8 +24,12 @@ from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
 
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
-#: Up to so many cells the seed measures each cell alone; above, the columns one by one too.
+#: Up to so many cells the seed measures each cell alone; above, the columns one by one and two by two.
 FEW_CELLS = 1_000
+#: With more cells, the settings are those for many tables.
+MANY_CELLS = 1_000_000
+#: The delta of a small population; that of a larger one is below one in so many rows.
+DELTA_DIGITS = 6
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
@@ -39,6 +42,17 @@ HEAD = """\
 # comment. `sharewell check` counts the marks that are left.
 #
 # Rows with a value that is not described here are silently dropped, unless the column has `other`.
+"""
+
+MAX_ROWS_COMMENT = "the rows, with room for more; write a public limit"
+
+WHY_DELTA = """\
+# There are many tables to measure. With a delta the noise is Gaussian, and grows with the square root
+# of their number; without it, with their number.
+"""
+
+MEASURES = """\
+# Measures: the columns whose values are summed by SUM and AVG; above, the same columns are in bins.
 """
 
 ANALYSTS = (
@@ -104,12 +118,10 @@ def proposal_text(proposal: Proposal) -> str:
     parts = [
         HEAD,
         _table("dataset", _dataset(proposal)),
-        _table(
-            "budget",
-            _declared(BUDGET_OPTIONS, {"epsilon": "1", "# delta": "1e-6", "error_threshold": '"1%"'}),
-        ),
+        _budget(proposal),
         _sizes(proposal),
         *(_attribute(column) for column in proposal.columns),
+        *(_measures(proposal) if proposal.measures else ()),
         *(
             _table(f"analysts.{name}", [Line("share", f'"{share}"', why)])
             for name, share, why in ANALYSTS
@@ -189,13 +201,30 @@ def _dataset(proposal: Proposal) -> Iterator[Line]:
     yield Line("# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}")
     rows = f"{proposal.population:_}"
     yield Line("population", rows, f"{MARK} rounded number of rows; write a public one")
+    if is_wide(proposal):
+        yield Line("max_rows", f"{proposal.max_rows:_}", f"{MARK} {MAX_ROWS_COMMENT}")
     yield Line("neighbours", '"add-remove"', "what one person can change: add-remove or replace-one")
+
+
+def is_wide(proposal: Proposal) -> bool:
+    """Whether there are too many cells to measure each of them."""
+    return proposal.cells > MANY_CELLS
+
+
+def _budget(proposal: Proposal) -> str:
+    delta = f"1e-{max(DELTA_DIGITS, len(str(proposal.population)))}"
+    values = {"epsilon": "1", "# delta": delta, "error_threshold": '"1%"'}
+    if not is_wide(proposal):
+        return _table("budget", _declared(BUDGET_OPTIONS, values))
+    values = {key.removeprefix("# "): value for key, value in values.items()}
+    return WHY_DELTA + _table("budget", _declared(BUDGET_OPTIONS, values))
 
 
 def _sizes(proposal: Proposal) -> str:
     """A comment on the number of cells."""
-    sizes = [f"{_key(column.name)} {column.choices[0].cells:,}" for column in proposal.described]
-    head = f"# {proposal.cells:,} cells, the product of: "
+    sizes = [f"{_key(name)} {attribute.cells:,}" for name, attribute in proposal.described]
+    cells = f"{proposal.cells:,}" if proposal.cells < 10**12 else f"About {proposal.cells:.1e}"
+    head = f"# {cells} cells, the product of: "
     lines, line = [], head
     for size in sizes:
         if len(line) + len(size) > MAX_LIST_LINE and line != head:
@@ -208,31 +237,32 @@ def _sizes(proposal: Proposal) -> str:
         lines.append(
             f"# {left:,} of {len(proposal.columns):,} columns {are} left out, {each}with the reason."
         )
-    lines.append("# Fewer cells give more precise answers: use coarser bins or fewer columns.")
+    lines.append("# Fewer and coarser columns give more precise answers.")
     return "\n".join([*lines, ""])
 
 
 def _attribute(column: ProposedColumn) -> str:
     name = _key(column.name)
-    if not column.choices:
+    if column.attribute is None:
         example = [f"[attributes.{name}]", f"type = {quoted(column.type)}", *EXAMPLES[column.type]]
         head = f"# {name} is left out: {column.reason}. To use it, describe it:"
         return "\n# ".join([head, *example]) + "\n"
-    attribute = column.choices[0]
+    attribute = column.attribute
     comments = [f"# {attribute.comment}"] if attribute.comment else []
-    if column.too_many:
-        comments.append(
-            f"# Coarser than the rows: {column.too_many:,} cells here would give the table more than "
-            f"{MAX_CELLS:,}."
-        )
     lines = (Line("type", quoted(attribute.type), TYPES[attribute.type]), *attribute.lines)
     return "\n".join([*comments, _table(f"attributes.{name}", lines)])
+
+
+def _measures(proposal: Proposal) -> Iterator[str]:
+    yield MEASURES
+    for column in proposal.measures:
+        yield _table(f"measures.{_key(column.name)}", column.measure)
 
 
 def _mechanism(proposal: Proposal) -> Iterator[Line]:
     several = len(proposal.described) > 1 and proposal.cells > FEW_CELLS
     yield Line("name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing")
-    values = {"seed": quoted("marginals(1)" if several else "identity")}
+    values = {"seed": quoted("tables" if several else "identity")}
     values |= {"seed_fraction": '"1/2"', "query_budget": '"1/100"'}
     yield from _declared(CacheReconstruct.options, values)
 

@@ -99,10 +99,11 @@ class Domain:
                     f"The measures of a domain cannot be {measure!r}.", hint="Use Measure."
                 )
         names = [name for a in self.attributes for name in (a.name, *a.bins_by_name)]
-        names += [measure.name for measure in self.measures]
-        for i, name in enumerate(names):
-            if name.casefold() in (other.casefold() for other in names[:i]):
-                raise DomainError(f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL.")
+        # A column may be attribute and measure at once.
+        own = {attribute.name.casefold() for attribute in self.attributes}
+        names += [m.name for m in self.measures if not own & {m.name.casefold()} & {m.column.casefold()}]
+        for same in (names, [measure.name for measure in self.measures]):
+            _refuse_duplicates(same)
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -229,3 +230,11 @@ class Domain:
                 f"{sizes}.",
                 hint="Use coarser bins for the largest attributes, or remove one.",
             )
+
+
+def _refuse_duplicates(names: Iterable[str]) -> None:
+    known: set[str] = set()
+    for name in names:
+        if name.casefold() in known:
+            raise DomainError(f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL.")
+        known.add(name.casefold())

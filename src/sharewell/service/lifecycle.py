@@ -46,10 +46,13 @@ CHECK_PATHS = "Check service.ledger and service.witness."
 def begin(config: Config) -> Path:
     """Begin a dataset: create its ledger and its witness, and return the path of the witness.
 
-    Reads no rows. Refuses a source that was begun before, under any name.
+    Refuses a source that was begun before, under any name. Reads rows only where there is a limit of
+    their number: a table with more is refused now, since a service must not refuse it later.
     """
     path, key = config.witness, _key(config)
     require_new_source(config)
+    if config.max_rows is not None:
+        config.vector()
     with _lock_witness(config):
         # Again: another process may have begun it meanwhile.
         require_new_source(config)
