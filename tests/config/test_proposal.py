@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sharewell import Binned, Boolean, Category, Date, Integer, datasets
 from sharewell.cli.render_config import show_check, show_init
 from sharewell.config import Config, parse_config, read_config
-from sharewell.config.propose import MAX_CELLS, round_bounds, round_count, round_cuts, whole_periods
+from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
 from sharewell.config.template import EXAMPLES, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
 

@@ -189,11 +189,11 @@ def _extreme(error: float | None, table: tuple[str, ...]) -> str:
 def _table_costs(report: CheckReport) -> str:
     price, limit = report.config.make.price, report.config.service.most_numbers
     lines = []
-    if any(each.others for each in report.tables):
+    if any(each.free for each in report.tables) and any(each.others for each in report.tables):
         lines.append("Free answers come from the seed. Those from other tables are NULL until paid for.")
     if price is not None:
         cost = f"{_number(price)} {budget_unit(report.config.budget.currency)}"
-        lines.append(f"Any table costs {cost}, and is then free for all analysts.")
+        lines.append(f"A paid table costs {cost}, whatever its size, and is then free for all.")
     if large := sum(each.too_large for each in report.tables):
         lines.append(
             f"{large:,} of the others have more than {limit:,} cells (service.most_numbers): ask for "

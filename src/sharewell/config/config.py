@@ -14,6 +14,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
+
 from sharewell.config.rounding import round_grid
 from sharewell.config.section import (
     Section,
@@ -43,10 +45,10 @@ from sharewell.options import (
     read_amount,
 )
 from sharewell.privacy.budget import Budget
-from sharewell.query import workload
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
-from sharewell.query.block import Neighbours, ParallelBlock
+from sharewell.query.block import GroupedBlock, Neighbours
 from sharewell.query.domain import MAX_CELLS, Domain
+from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import MAX_STEPS_OF_MEASURE, Measure
 from sharewell.query.sql import compile_sql
 from sharewell.schedulers.registry import SCHEDULERS, Scheduler, make_scheduler
@@ -490,10 +492,11 @@ def expected_workloads(
 
 def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question]:
     if not analyst.expects:
+        rows, cells = LinearQuery.all(domain), [np.arange(each.size) for each in domain.attributes]
         for count in (1, 2):
-            for names in combinations(domain.names, count):
-                if math.prod(domain[name].size for name in names) <= MAX_ASSUMED_GROUPS:
-                    yield ParallelBlock.of(workload.marginal(domain, names))
+            for levels in combinations(range(len(cells)), count):
+                if math.prod(len(cells[level]) for level in levels) <= MAX_ASSUMED_GROUPS:
+                    yield GroupedBlock(rows, {level: cells[level] for level in levels})
     for at, text in enumerate(analyst.expects):
         try:
             yield from compile_sql(text, domain, table=table).blocks
