@@ -338,11 +338,10 @@ def test_a_rotation_that_may_wait_for_ever_is_warned_of(file, capsys, scheduler,
     assert any("keeps all others waiting" in message for _, message in found) is warned
 
 
-def test_a_domain_that_is_too_large_is_an_error(file, capsys):
-    found = checked(file(HERE.replace("high = 29", "high = 99_999_999")), capsys)
-    assert not found["ok"]
-    assert found["expected_errors"] == []
-    assert [level for level, said in levels(found) if "cells" in said] == ["error"]
+def test_a_domain_too_large_for_its_seed_is_an_error(file):
+    with pytest.raises(ConfigError, match=r"mechanism.seed: .* more than 134,217,728") as refused:
+        show_check(str(file(HERE.replace("high = 29", "high = 99_999_999"))), False)
+    assert "marginals(2)" in refused.value.hint
 
 
 def test_what_is_wrong_with_the_file_itself_is_raised(file):

@@ -15,6 +15,7 @@ from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
 from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
+from sharewell.query.measure import Measure
 from tests.mechanisms.measurements import line_of, random_query
 from tests.mechanisms.oracle import dense
 
@@ -22,11 +23,10 @@ PRIME = 2**26 - 5
 
 
 class WithVectors(Domain):
-    """A domain with further data vectors, along a last axis."""
+    """A domain with three data vectors, along a last axis."""
 
-    @property
-    def shape(self):
-        return (*(attribute.size for attribute in self.attributes), 3)
+    def __init__(self, attributes):
+        super().__init__(attributes, [Measure("wage", "wage", 0, 10, 1)])
 
 
 def marginal_matrix(shape, mask: int, vectors: int = 1, vector: int = 0) -> np.ndarray:

@@ -30,10 +30,15 @@ from tests.mechanisms.check_mechanism import (
 )
 from tests.mechanisms.measurements import SEEDS, line_of
 
+TABLES = {
+    "tables": seed.tables,
+    "list of tables": lambda domain: seed.marginals_of(domain, [["age"], []], [3, 1]),
+}
+
 
 def scr(seed_name="identity", **options):
     settings = {"seed_fraction": "1/2", "query_budget": "1/20", **options}
-    strategy = SEEDS[seed_name](DOMAIN)
+    strategy = {**SEEDS, **TABLES}[seed_name](DOMAIN)
     return lambda curator: CacheReconstruct(curator, seed=strategy, **settings)
 
 
@@ -55,6 +60,8 @@ MAKE = {
     "SCR as printed, h2": scr("h2", answers="as-printed", buy_seed_rows=True),
     "SCR, seed rows bought": scr("prefix", buy_seed_rows=True),
     "SCR, marginals": scr("marginals(1)", seed_fraction="9/10"),
+    "SCR, tables": scr("tables"),
+    "SCR, list of tables": scr("list of tables", buy_seed_rows=True),
     "SCR, optimised": scr("optimized"),
     "SCR, total": scr("total", seed_fraction="1/10"),
     "SCR, no seed": scr("h2", seed_fraction="0"),

@@ -23,7 +23,16 @@ from sharewell.mechanisms.sparse import Sparse, sparse
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.query import workload
 from sharewell.query.block import Block, ParallelBlock
-from tests.mechanisms.measurements import SEEDS, Case, cases, line_of, make_case, random_query, shapes
+from tests.mechanisms.measurements import (
+    SEEDS,
+    Case,
+    cases,
+    cells_and_marginals,
+    line_of,
+    make_case,
+    random_query,
+    shapes,
+)
 from tests.mechanisms.oracle import dense, matrix_of
 
 #: Up to this many cells a seed can be treated as vague in a short test.
@@ -495,14 +504,11 @@ def test_the_seeds_by_name_are_what_their_names_say(shape):
         assert np.array_equal(matrix_of(strategy), product(family))
 
 
-def test_a_seed_of_marginals_is_the_cells_and_then_all_marginals():
+def test_the_marginals_of_old_ledgers_are_the_cells_and_then_all_marginals():
     domain = line_of(2, 3, 4)
     for k in (0, 1, 2):
         rows = [*workload.identity(domain), *workload.marginals(domain, k)]
-        assert np.array_equal(matrix_of(seed.marginals(domain, k)), dense(rows))
-    for k in (-1, 3):
-        with pytest.raises(QueryError, match="from 0 to 2"):
-            seed.marginals(domain, k)
+        assert np.array_equal(matrix_of(cells_and_marginals(domain, k)), dense(rows))
 
 
 def error_of(matrix: np.ndarray, gram: np.ndarray) -> float:

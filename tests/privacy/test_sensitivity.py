@@ -241,7 +241,9 @@ def test_a_block_that_changes_after_it_was_reserved_changes_neither_the_values_n
     assert reserved.charged.purpose["measure"] == stored
 
 
-@pytest.mark.parametrize("strategy", [seed.h2, seed.identity, seed.total, seed.prefix, seed.marginals])
+@pytest.mark.parametrize(
+    "strategy", [seed.h2, seed.identity, seed.total, seed.prefix, seed.marginals, seed.tables]
+)
 def test_a_strategy_is_stored_as_it_writes_itself(strategy):
     given = strategy(CLOSED)
     stored = checked(given, CLOSED).to_json()

@@ -17,6 +17,7 @@ from sharewell.config.config import MAX_ASSUMED_GROUPS, Analyst, Config, expecte
 from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism, Prospect, Question, standard_errors
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
@@ -184,7 +185,9 @@ def _forecast(config: Config, mechanism: Mechanism, analyst: Analyst) -> Iterabl
 
 
 def _is_determined(make: MechanismFactory) -> bool:
-    """Whether the seed determines the answer to every question."""
+    """Whether the seed determines the answer to every question, or says at once that it does not."""
+    if isinstance(make.seed, MarginalSeed):
+        return True
     return bool(make.seed_fraction) and make.seed is not None and make.seed.covariance is not None
 
 

@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import OverBudget, QueryError, UnknownPayer
 from sharewell.mechanisms.declaration import Guarantee, PublicContext
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import Option
 from sharewell.privacy.budget import Amount
@@ -206,10 +208,11 @@ class Mechanism(ABC):
     def work(self, question: Question, *, pay: bool = True) -> Work:
         """What a free answer takes, or with `pay` a preview or a paid one.
 
-        By default, a pass over the cells for every row.
+        By default, a pass over the cells for every row; in a large domain, over those that have rows.
         """
         rows = 1 if isinstance(question, LinearQuery) else len(question)
-        return Work(rows * float(self.domain.size), 8.0 * self.domain.size)
+        cells = float(min(self.domain.size, MAX_DENSE))
+        return Work(rows * cells, 8 * cells)
 
     def _normalize(self, question: Question, analyst: str) -> tuple[ParallelBlock, tuple[int, ...], int]:
         """The question's non-empty rows as disjoint rows, their places in it, and its size."""
@@ -308,10 +311,24 @@ def _placed(prospect: Prospect | None, places: Sequence[int], size: int) -> Pros
     )
 
 
+#: A set of rows to measure at the start.
+Seed = Strategy | MarginalSeed
+
+
 def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
-    """The block or strategy that a ledger holds as plain data."""
-    kind: type[Strategy] | type[Block] = Strategy if data["kind"] == Strategy.kind else Block
+    """The block or seed that a ledger holds as plain data."""
+    return decode_seed(domain, data) if is_seed(data) else Block.from_json(domain, data)
+
+
+def decode_seed(domain: Domain, data: Mapping[str, Any]) -> Seed:
+    """The seed that a ledger holds as plain data."""
+    kind: type[Seed] = MarginalSeed if data["kind"] == MarginalSeed.kind else Strategy
     return kind.from_json(domain, data)
+
+
+def is_seed(measured: Mapping[str, Any]) -> bool:
+    """Whether what was measured, as plain data, is a seed, and not the rows of a question."""
+    return measured.get("kind") in (Strategy.kind, MarginalSeed.kind)
 
 
 def standard_errors(variances: NDArray[np.float64], block: Sequence[LinearQuery]) -> tuple[float, ...]:

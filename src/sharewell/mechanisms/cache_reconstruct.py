@@ -18,12 +18,14 @@ from sharewell.mechanisms.base import (
     Mechanism,
     Prospect,
     Question,
+    Seed,
     Source,
     Work,
     decode,
     standard_errors,
 )
 from sharewell.mechanisms.declaration import Guarantee, PublicContext
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import AMOUNT, BOOLEAN, FRACTION, Option, choice
@@ -65,7 +67,7 @@ class CacheReconstruct(Mechanism):
     errors_are_public = True
     key = "cache-reconstruct"
     options = (
-        Option("seed", seeds.SEED_NAME, "identity", "strategy measured at the start"),
+        Option("seed", seeds.SEED_NAME, "identity", "rows measured at the start"),
         Option("seed_fraction", FRACTION, "1/2", "fraction of every share that pays for the seed"),
         Option("query_budget", AMOUNT, "1/100", "cost of a paid question, as a fraction of the budget"),
         Option(
@@ -82,7 +84,7 @@ class CacheReconstruct(Mechanism):
     @classmethod
     def arguments(cls, options: Mapping[str, Any], context: PublicContext) -> dict[str, Any]:
         """Make the seed that the options name, and the price from the budget."""
-        seed = seeds.by_name(options["seed"], context.domain, context.workload)
+        seed = seeds.configured(options["seed"], context.domain, context.workload)
         return {**options, "seed": seed, "query_budget": options["query_budget"] * context.budget.total}
 
     @property
@@ -95,7 +97,7 @@ class CacheReconstruct(Mechanism):
         self,
         curator: Curator,
         *,
-        seed: Strategy,
+        seed: Seed,
         seed_fraction: Amount,
         query_budget: Amount,
         answers: Answers = "estimate",
@@ -162,13 +164,13 @@ class CacheReconstruct(Mechanism):
 
     def _learn(self, measured: Measurement) -> None:
         """Add a measurement to the cache."""
-        if isinstance(measured.block, Strategy):
+        if isinstance(measured.block, Strategy | MarginalSeed):
             if measured.block is not self.seed and measured.block.to_json() != self.seed.to_json():
                 raise PrivacyError(
                     "The ledger holds measurements of another seed.",
                     hint=f"Use the seed that it was begun with: {measured.block.name}.",
                 )
-            self._reconstruction.observe_seed(measured.values, float(measured.variances[0]))
+            self._reconstruction.observe_seed(measured.values, measured.variances)
             self._donors.update(measured.bill)
             self._seeded = True
             return

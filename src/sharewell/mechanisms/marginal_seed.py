@@ -16,11 +16,13 @@ exactly. Everything is apart for each data vector: the count, and the vectors of
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,8 +115,7 @@ class MarginalSeed:
     @property
     def vectors(self) -> int:
         """How many data vectors the domain has: 1 where it has no measures."""
-        shape = self.domain.shape
-        return shape[-1] if len(shape) > len(self.domain.attributes) else 1
+        return self.domain.vectors
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -149,53 +150,47 @@ class MarginalSeed:
         if found is None:
             return None
         mask, vector, at = found
-        start = 0
-        for part, size in zip(self.parts, self.sizes, strict=True):
-            if part.vector == vector and part.mask == mask:
-                return start + at
-            start += size
-        return None
+        start = self._starts.get((mask, vector))
+        return None if start is None else start + at
+
+    @cached_property
+    def _starts(self) -> dict[tuple[int, int], int]:
+        """The position of each part's first row, by marginal and data vector."""
+        starts = accumulate(self.sizes[:-1], initial=0)
+        keys = [(part.mask, part.vector) for part in self.parts]
+        return dict(zip(keys, starts, strict=True))
 
     def place_of(self, row: int) -> tuple[int, int, int]:
         """The marginal, one bit for each attribute, the data vector and the position there of a row."""
-        for part, size in zip(self.parts, self.sizes, strict=True):
-            if row < size:
-                return part.mask, part.vector, row
-            row -= size
-        raise IndexError("The seed has fewer rows.")
+        at = bisect_right(list(self._starts.values()), row) - 1
+        part = self.parts[at]
+        return part.mask, part.vector, row - self._starts[part.mask, part.vector]
 
     def to_json(self) -> dict[str, Any]:
-        """The seed as plain data, for a ledger: each part's fraction, and its matrices by level."""
-        shape = self.domain.shape
-        parts = [
-            {
-                "fraction": str(weight),
-                "factors": [
-                    [at, {"unit": shape[at]}]
-                    if matrix is None
-                    else [at, {"size": shape[at], "csr": [a.tolist() for a in _arrays(matrix)]}]
-                    for at, matrix in factors.items()
-                ],
-            }
-            for factors, weight in self.products
-        ]
+        """The seed as plain data, in the form in which the kernel stores it."""
+        shape, last = self.domain.shape, len(self.domain.attributes)
+        parts = []
+        for part in self.parts:
+            factors: list[Any] = [[level, {"unit": shape[level]}] for level in part.attributes]
+            if self.domain.measures:
+                csr = [[0, 1], [part.vector], [1]]
+                factors.append([last, {"size": self.vectors, "csr": csr}])
+            parts.append({"fraction": str(part.weight), "factors": factors})
         return {"kind": self.kind, "name": self.name, "parts": parts}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> MarginalSeed:
         """The seed that `to_json` wrote."""
-        count = len(domain.attributes)
-        parts = []
+        last, parts = len(domain.attributes), []
         for part in data["parts"]:
-            chosen = tuple(at for at, _ in part["factors"] if at < count)
-            vectors = [factor["csr"][1] for at, factor in part["factors"] if at == count]
-            vector = vectors[0][0] if vectors else 0
-            parts.append(MarginalPart(chosen, vector, Fraction(part["fraction"])))
-        return cls(domain, tuple(parts), data["name"])
+            factors = dict(part["factors"])
+            vector = factors.pop(last)["csr"][1][0] if last in factors else 0
+            parts.append(MarginalPart(tuple(factors), vector, Fraction(part["fraction"])))
+        seed = cls(domain, tuple(parts), data["name"])
+        if seed.to_json() != data:
+            raise QueryError("A stored seed is not a set of marginals.")
+        return seed
 
-
-def _arrays(matrix: sp.csr_array) -> tuple[NDArray[Any], ...]:
-    return matrix.indptr, matrix.indices, matrix.data
 
 
 def marginal_cell(query: LinearQuery) -> tuple[int, int, int] | None:

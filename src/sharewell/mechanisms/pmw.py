@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args
 
 from numpy.typing import ArrayLike
 
-from sharewell.errors import PrivacyError, QueryError
+from sharewell.errors import ConfigError, PrivacyError, QueryError
 from sharewell.mechanisms.base import Answer, Mechanism, Prospect, decode
 from sharewell.mechanisms.declaration import Guarantee, PublicContext
 from sharewell.mechanisms.synthetic import SyntheticTable
@@ -22,6 +22,7 @@ from sharewell.privacy.driver import Step
 from sharewell.privacy.measurement import Measure, Measurement, Test
 from sharewell.privacy.sparse_vector import SparseVector
 from sharewell.query.block import Block, ParallelBlock
+from sharewell.query.domain import MAX_CELLS
 from sharewell.query.linear import LinearQuery
 
 #: How the synthetic table learns: one fixed step for the newest measurement, or passes over them all.
@@ -103,7 +104,18 @@ class PrivateMultiplicativeWeights(Mechanism):
 
     @classmethod
     def arguments(cls, options: Mapping[str, Any], context: PublicContext) -> dict[str, Any]:
-        """Add the declared population."""
+        """Add the declared population; refuse a domain without a synthetic table."""
+        if context.domain.size > MAX_CELLS:
+            raise ConfigError(
+                f"mechanism.name: {cls.key} keeps a synthetic table of every cell, and the domain has "
+                f"more than {MAX_CELLS:,}.",
+                hint='Use name = "cache-reconstruct" with seed = "tables", or describe fewer columns.',
+            )
+        if context.domain.measures:
+            raise ConfigError(
+                f"mechanism.name: {cls.key} answers counts, and the domain has measures.",
+                hint='Use name = "cache-reconstruct", or remove the measures.',
+            )
         return {**options, "population": context.population}
 
     def __init__(

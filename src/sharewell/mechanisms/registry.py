@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 from sharewell.errors import PrivacyError
-from sharewell.mechanisms.base import Mechanism
+from sharewell.mechanisms.base import Mechanism, Seed, decode_seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
-from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.curator import Curator
 from sharewell.query.domain import Domain
 
@@ -46,7 +45,7 @@ class MechanismFactory:
         """
         if stored is None or self.seed is None:
             return self
-        seed = Strategy.from_json(domain, stored)
+        seed = decode_seed(domain, stored)
         if seed.name != self.seed.name:
             raise PrivacyError(
                 "The ledger holds measurements of another seed.",
@@ -75,8 +74,8 @@ class MechanismFactory:
         return self.kind.price(self.arguments)
 
     @property
-    def seed(self) -> Strategy | None:
-        """The strategy measured at the start, if any."""
+    def seed(self) -> Seed | None:
+        """The rows measured at the start, if any."""
         return self.arguments.get("seed")
 
     @property

@@ -1,12 +1,14 @@
-"""The strategies that a collective can measure at the start, by name."""
+"""The rows that a collective can measure at the start, by name or as a list of tables."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import prod
+from math import comb, prod
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +16,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from sharewell.errors import ConfigError, QueryError
-from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.errors import ConfigError, QueryError, SharewellError
+from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.options import ValueType, invalid_choice
 from sharewell.query.block import Block
-from sharewell.query.domain import Domain
+from sharewell.query.domain import MAX_CELLS, Domain
 from sharewell.query.workload import tree
 
 #: An optimised row is rounded to a grid of this many bits, fewer where several attributes multiply.
@@ -29,6 +31,8 @@ MOST_OPTIMIZED = 1024
 #: No row below the identity weighs a cell more than this many times as much as the cell's own row:
 #: a workload that ignores an attribute would otherwise leave its cells undetermined.
 MOST_BELOW = 8
+#: The number of rows of `tables`, and the most rows and tables of any seed of marginals.
+TABLE_ROWS, MOST_ROWS, MOST_TABLES = 250_000, 2**24, 10_000
 
 
 def identity(domain: Domain) -> Strategy:
@@ -57,29 +61,87 @@ def prefix(domain: Domain) -> Strategy:
     return Strategy(domain, (rows,), "prefix")
 
 
-def marginals(domain: Domain, k: int = 1) -> Strategy:
-    """All k-way marginals, with every cell under them so that anything can be reconstructed."""
-    if not 0 <= k < len(domain.shape):
-        raise QueryError(
-            f"A seed of {k}-way marginals needs k from 0 to {len(domain.shape) - 1} here.",
-            hint="The marginal over all attributes is the identity.",
-        )
-    levels = range(len(domain.shape))
-    parts = tuple(
-        tuple(Rows(size) if at in kept else _total(size) for at, size in enumerate(domain.shape))
-        for kept in [tuple(levels), *combinations(levels, k)]
-    )
-    return Strategy(domain, parts, f"marginals({k})")
+def marginals(domain: Domain, k: int = 1) -> MarginalSeed:
+    """The tables of counts by every k attributes, at equal cost each.
+
+    Questions about more attributes at a time are undetermined until an analyst pays.
+    """
+    most = len(domain.attributes)
+    if not 0 <= k <= most:
+        raise QueryError(f"A seed of {k}-way marginals needs k from 0 to {most} here.")
+    _require_few_tables(comb(most, k))
+    return MarginalSeed.of(domain, combinations(range(most), k), name=f"marginals({k})")
 
 
 def marginals_of(
-    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[Fraction | int] | None = None
+    domain: Domain, sets: Iterable[Sequence[str]], weights: Sequence[Fraction] | None = None
 ) -> MarginalSeed:
     """The marginals over these sets of attributes only, with relative weights; a seed for any width.
 
-    What no set contains is undetermined until an analyst pays for it. The empty set is the total.
+    A set that names a measure is the table of its sums, and of the number of its values. What no set
+    contains is undetermined until an analyst pays for it. The empty set is the total.
     """
-    return MarginalSeed.of(domain, sets, weights=weights)
+    names = [list(each) for each in sets]
+    _require_few_tables(len(names))
+    shares = [Fraction(1)] * len(names) if weights is None else weights
+    parts = [
+        MarginalPart(levels, vector, Fraction(share))
+        for each, share in zip(names, shares, strict=True)
+        for levels, vector in _tables(domain, each)
+    ]
+    return _weighted(domain, parts, json.dumps(names))
+
+
+def tables(domain: Domain) -> MarginalSeed:
+    """One- and two-way tables within 250,000 rows: the largest are left out. The default for any width.
+
+    They are tables of counts; of measures there are the one-way tables. All have the same cost.
+    """
+    shape, levels = domain.shape, range(len(domain.attributes))
+    ways = [(1, vector, each) for vector in range(domain.vectors) for each in combinations(levels, 1)]
+    ways += [(2, 0, each) for each in combinations(levels, 2)]
+    chosen, rows = list[MarginalPart](), 0
+    # One-way tables come first, and the smaller of those with as many attributes.
+    for _, size, vector, each in sorted((n, prod(shape[at] for at in s), v, s) for n, v, s in ways):
+        rows += size
+        if rows > TABLE_ROWS or len(chosen) == MOST_TABLES:
+            break
+        chosen.append(MarginalPart(each, vector, Fraction(1)))
+    return _weighted(domain, chosen or [MarginalPart((), 0, Fraction(1))], "tables")
+
+
+def _tables(domain: Domain, names: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
+    """The attributes of a table, by position, and the vectors to measure of it."""
+    measures = [name for name in names if name in {measure.name for measure in domain.measures}]
+    if len(measures) > 1 or len(set(names)) < len(names):
+        raise QueryError(f"A table of a seed cannot be by {', '.join(names)}.")
+    levels = sorted(domain.index(name) for name in names if name not in measures)
+    # The rows of a measure without NULL are counted by the table of counts.
+    vectors = {vector for name in measures for vector in domain.vectors_of(name) if vector} or {0}
+    return [(tuple(levels), vector) for vector in sorted(vectors)]
+
+
+def _weighted(domain: Domain, parts: Sequence[MarginalPart], name: str) -> MarginalSeed:
+    """The seed with these relative weights."""
+    total = sum((part.weight for part in parts), Fraction(0))
+    shares = tuple(part._replace(weight=part.weight / (total or 1)) for part in parts)
+    return _within_limit(MarginalSeed(domain, shares, name))
+
+
+def _within_limit(seed: MarginalSeed) -> MarginalSeed:
+    if len(seed) > MOST_ROWS:
+        raise QueryError(
+            f"The seed {seed.name} has {len(seed):,} rows; the limit is {MOST_ROWS:,}.",
+            hint="Use the seed tables, or name fewer and smaller tables.",
+        )
+    return seed
+
+
+def _require_few_tables(count: int) -> None:
+    if not 0 < count <= MOST_TABLES:
+        raise QueryError(
+            f"A seed has from 1 to {MOST_TABLES:,} tables, not {count:,}.", hint="Use the seed tables."
+        )
 
 
 def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
@@ -100,7 +162,7 @@ def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
     return Strategy(domain, (rows,), "optimized")
 
 
-#: The seeds that need nothing but the domain.
+#: The strategies that need nothing but the domain. All but the total measure every cell.
 NAMED: dict[str, Callable[[Domain], Strategy]] = {
     "identity": identity,
     "h2": h2,
@@ -112,31 +174,77 @@ NAMED: dict[str, Callable[[Domain], Strategy]] = {
 
 _MARGINALS = re.compile(r"marginals\(([0-9]+)\)")
 #: The names that a configuration may give, for messages.
-KNOWN = (*NAMED, "optimized", "marginals(1)", "marginals(2)")
+KNOWN = (*NAMED, "tables", "optimized", "marginals(1)", "marginals(2)")
 
 
-def _read_name(value: str, key: str) -> str:
-    if value in KNOWN or _MARGINALS.fullmatch(value):
-        return value
-    raise invalid_choice(key, value, KNOWN)
+def _read_seed(value: str | list[Any], key: str) -> str | list[list[str]]:
+    if isinstance(value, str):
+        if value in KNOWN or _MARGINALS.fullmatch(value):
+            return value
+        raise invalid_choice(key, value, KNOWN)
+    for each in value:
+        if not isinstance(each, list) or not all(isinstance(name, str) for name in each):
+            raise ConfigError(
+                f"{key} must be a name, or a list of lists of columns.",
+                hint='Example: [["age", "sex"], ["region"], []]; the last is the number of all rows.',
+            )
+    return value
 
 
 SEED_NAME = ValueType(
-    f"one of {', '.join(NAMED)}, optimized, or marginals(K) for K columns at a time",
-    {"anyOf": [{"enum": list(KNOWN)}, {"type": "string", "pattern": f"^{_MARGINALS.pattern}$"}]},
-    (str,),
-    _read_name,
+    f"one of {', '.join(NAMED)}, tables, optimized, marginals(K) for K columns at a time, or a list of "
+    'tables such as [["age", "sex"], ["region"]]',
+    {
+        "anyOf": [
+            {"enum": list(KNOWN)},
+            {"type": "string", "pattern": f"^{_MARGINALS.pattern}$"},
+            {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+        ]
+    },
+    (str, list),
+    _read_seed,
 )
 
 
-def by_name(name: str, domain: Domain, workload: Callable[[], Block]) -> Strategy:
-    """The seed of a name; only `optimized` compiles the expected workload."""
+def configured(
+    given: str | list[list[str]], domain: Domain, workload: Callable[[], Block]
+) -> Strategy | MarginalSeed:
+    """The seed that a configuration names or lists; only `optimized` compiles the expected workload."""
     try:
-        if found := _MARGINALS.fullmatch(name):
-            return marginals(domain, int(found[1]))
-        return optimized(domain, workload()) if name == "optimized" else NAMED[name](domain)
-    except QueryError as error:
+        if not isinstance(given, str):
+            return marginals_of(domain, given)
+        if found := _MARGINALS.fullmatch(given):
+            return _within_limit(marginals(domain, int(found[1])))
+        if given == "tables":
+            return tables(domain)
+        if given == "total":
+            return total(domain) if not domain.measures else _every_vector(domain, (), given)
+        _require_dense(domain, given)
+        if domain.measures:
+            return _every_vector(domain, range(len(domain.attributes)), given)
+        return optimized(domain, workload()) if given == "optimized" else NAMED[given](domain)
+    except SharewellError as error:
         raise ConfigError(f"mechanism.seed: {error.message}", hint=error.hint) from None
+
+
+def _require_dense(domain: Domain, name: str) -> None:
+    """Refuse a seed that measures every cell where there are too many, or sums of measures too."""
+    if domain.size > MAX_CELLS:
+        raise QueryError(
+            f"The seed {name} measures every cell, and the domain has more than {MAX_CELLS:,}.",
+            hint='Use "tables" or "marginals(2)", or list the tables to measure.',
+        )
+    if domain.measures and name != "identity":
+        raise QueryError(
+            f"The seed {name} is for counts, and the domain has measures.",
+            hint='Use "identity", "tables" or "marginals(2)", or list the tables to measure.',
+        )
+
+
+def _every_vector(domain: Domain, levels: Sequence[int], name: str) -> MarginalSeed:
+    """One marginal of the counts, and of every sum."""
+    vectors = range(domain.vectors)
+    return _within_limit(MarginalSeed.of(domain, [levels], vectors=vectors, name=name))
 
 
 def best_branching(size: int) -> int:

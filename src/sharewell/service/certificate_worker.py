@@ -27,7 +27,7 @@ from typing import NamedTuple
 from sharewell.config.config import Config
 from sharewell.errors import Closed, LedgerError, LedgerUnavailable, OverBudget, SharingError
 from sharewell.gc_tuning import tune_gc
-from sharewell.mechanisms.strategy import Strategy
+from sharewell.mechanisms.base import is_seed
 from sharewell.privacy.ledger import (
     Answered,
     AnsweredFree,
@@ -270,7 +270,7 @@ class StreamReader:
             self._left[payer] -= cost
             self._donors.discard(payer)
         # An analyst who leaves after spending all that was left on the seed has donated it.
-        if len(charged.bill) == 1 and charged.purpose.get("measure", {}).get("kind") == Strategy.kind:
+        if len(charged.bill) == 1 and is_seed(charged.purpose.get("measure", {})):
             self._donors |= {payer for payer in charged.bill if not self._left[payer]}
 
 

@@ -19,8 +19,7 @@ from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import ConfigError, LedgerMissing, OverBudget, RequestError, SharewellError
 from sharewell.gc_tuning import gc_paused
-from sharewell.mechanisms.base import Mechanism
-from sharewell.mechanisms.strategy import Strategy
+from sharewell.mechanisms.base import Mechanism, is_seed
 from sharewell.privacy.curator import KERNEL_EVENTS, Curator
 from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.ledger import (
@@ -100,7 +99,7 @@ class History:
                 self.tokens.pop(token, None)
             case CuratorAction(_, "pause" | "resume" as action):
                 self.paused = action == "pause"
-            case Charged(_, {"measure": {"kind": Strategy.kind} as measured}):
+            case Charged(_, {"measure": measured}) if is_seed(measured):
                 self.seed = self.seed or measured
             case Granted() if self.settings is not None:
                 self.entries += 1

@@ -12,13 +12,10 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, get_args
 
-import numpy as np
-
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import OverBudget, SharingError
-from sharewell.mechanisms.base import Answer, Mechanism
+from sharewell.mechanisms.base import Answer, Mechanism, Seed
 from sharewell.mechanisms.cache_reconstruct import Answers, CacheReconstruct
-from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Amount, Budget, Currency, amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Batch
@@ -145,7 +142,7 @@ class Collective:
     @cached_property
     def empty(self) -> DataVector:
         """A table without rows, which all dry runs share."""
-        return DataVector(self.domain, np.zeros(self.domain.size, dtype=np.int64))
+        return DataVector.empty(self.domain)
 
     def __getstate__(self) -> dict[str, Any]:
         # The empty table is large and cheap to rebuild.
@@ -298,7 +295,7 @@ def expected_errors(
     stream: Iterable[Any],
     shares: Mapping[str, Amount],
     *,
-    seed: Strategy,
+    seed: Seed,
     seed_fraction: Amount,
     query_budget: Amount,
     privacy: Currency = "pure",

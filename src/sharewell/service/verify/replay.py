@@ -18,6 +18,7 @@ import numpy as np
 from sharewell.config import Config
 from sharewell.errors import PrivacyError
 from sharewell.mechanisms.base import decode
+from sharewell.mechanisms.base import is_seed as is_seed_form
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Decode
@@ -41,7 +42,7 @@ class ReplayMismatch(Exception):
 def is_seed(charged: Charged) -> bool:
     """Whether a charge pays for a seed: a strategy, not the rows of a question."""
     measured = charged.purpose.get("measure")
-    return isinstance(measured, Mapping) and measured.get("kind") == "strategy"
+    return isinstance(measured, Mapping) and is_seed_form(measured)
 
 
 class RecordedCharges:
