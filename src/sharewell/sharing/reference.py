@@ -6,8 +6,10 @@ uses the solvers of `mechanisms`. With integer rows A measured as y with varianc
     G = A' V^-1 A,   b = A' V^-1 y.
 
 The best linear unbiased estimate of a query q is q'G^+ b, and its variance is q'G^+ q; where q is no
-combination of the rows, nothing determines it. G is written out and eliminated in long doubles. Where
-that could lose more than ten digits, it is done again with 200 decimals; over too many cells, by LSMR.
+combination of the rows, nothing determines it. G is written out, over the cells that queries and rows
+tell apart (`merged_cells.py`), and eliminated in long doubles. Where that could lose more than ten
+digits, it is done again with 200 decimals. Over too many cells, the estimates are computed by rows
+(`kriging.py`); with too many rows for that, by LSMR. What is too large for all of them is not checked.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from threadpoolctl import threadpool_limits
 from sharewell.mechanisms.base import Mechanism
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.measurement import Measurement
-from sharewell.query.block import Measurable
+from sharewell.query.block import Block
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
+from sharewell.sharing.kriging import Kriging, TooLarge
+from sharewell.sharing.merged_cells import Marginal, MergedCells, marginals_of
 
 #: Two numbers agree if they differ by no more than this part of the standard error. The solvers of
 #: `mechanisms` are far more precise on most seeds, and promise this on all.
@@ -38,8 +42,12 @@ AGREEMENT = 1e-6
 
 #: The most cells for long doubles, and for decimals after cells that no row tells apart are merged.
 MOST_CELLS, MOST_DECIMAL_CELLS = 256, 128
+#: The most rows besides marginals for estimates by rows.
+MOST_ROWS = 192
 #: For LSMR: the most weights, the nanoseconds of each in a step, and the most of them altogether.
 MOST_WEIGHTS, LSMR, LONGEST = 20_000_000, 10.0, 2e9
+#: The most weights of which cells are merged for decimals.
+MOST_DECIMAL_WEIGHTS = 1_000_000
 #: A query of which LSMR leaves less than this part is determined; more than that, it is not.
 SOLVED, UNSOLVED = 1e-9, 1e-3
 DIGITS = 200
@@ -56,19 +64,30 @@ STEP, LONG_DOUBLE, DECIMAL = 50_000.0, 3.0, 500.0
 Estimate = tuple[float, float]
 
 
+#: Integer rows, their values and their variances.
+Stack = tuple[sp.csr_array, NDArray[np.longdouble], NDArray[np.float64]]
+
+
 class Reference:
     """Estimates of any query from measurements, recomputed from their definition."""
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
+        #: What was measured: marginals, rows one by one, and strategies of other rows.
+        self._marginals: list[Marginal] = []
+        self._rows: list[LinearQuery] = []
+        self._values: list[float] = []
+        self._variances: list[float] = []
+        self._strategies: list[Measurement] = []
         self._measured: list[Measurement] = []
-        #: How many of the measurements are in the normal equations.
-        self._counted = 0
         self._small = domain.size <= MOST_CELLS
+        #: How many of the measurements are in the normal equations over all cells of a small domain.
+        self._counted = 0
         size = domain.size if self._small else 0
         self._gram = np.zeros((size, size), dtype=np.longdouble)
         self._weighted = np.zeros(size, dtype=np.longdouble)
         self._eliminated: _Elimination | None = None
+        self._kriging: Kriging | None = None
         #: Roughly the nanoseconds spent so far, counted and not measured: a `Sample` bounds them.
         self.work = 0.0
 
@@ -76,34 +95,32 @@ class Reference:
         """Add a measurement."""
         self._measured.append(measurement)
         self._eliminated = None
+        marginals = marginals_of(measurement)
+        if marginals is not None:
+            self._marginals += marginals
+            self._kriging = None
+        elif isinstance(measurement.block, Block):
+            variances = np.maximum(measurement.variances, TINY)
+            for row, value, variance in zip(
+                measurement.block, measurement.values, variances.tolist(), strict=True
+            ):
+                scale = float(row.scale) or 1.0
+                self._rows.append(row.primitive)
+                self._values.append(float(value) / scale)
+                self._variances.append(variance / scale**2)
+        else:
+            self._strategies.append(measurement)
 
-    def _stack(self, start: int = 0) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.float64]]:
-        """Everything measured from a measurement on: integer rows, their values and their variances."""
-        some = self._measured[start:]
-        rows = sp.vstack([_matrix(measurement.block) for measurement in some], format="csr")
-        values = np.concatenate([measurement.values for measurement in some])
-        variances = np.concatenate([measurement.variances for measurement in some])
-        self.work += STEP * len(some)
-        return sp.csr_array(rows), values, np.maximum(variances, TINY)
-
-    def _update_gram(self) -> None:
-        """Add what was measured since the last time to the normal equations."""
-        if self._counted == len(self._measured):
-            return
-        rows, values, variances = self._stack(self._counted)
-        self._counted = len(self._measured)
-        for at in range(0, len(values), MOST_CELLS):
-            some = slice(at, at + MOST_CELLS)
-            dense = rows[some].toarray().astype(np.longdouble)
-            scaled = dense / variances[some, None].astype(np.longdouble)
-            self._gram += scaled.T @ dense
-            self._weighted += scaled.T @ values[some].astype(np.longdouble)
-            self.work += LONG_DOUBLE * dense.size * self._domain.size
-
-    def estimate(self, queries: Sequence[LinearQuery]) -> list[Estimate] | None:
-        """The value and the variance of each query; None where this size is beyond all three ways."""
+    def estimate(
+        self, queries: Sequence[LinearQuery], *, with_values: bool = True
+    ) -> list[Estimate] | None:
+        """The value and the variance of each query; None where this size is beyond every way."""
         whole = [query.primitive for query in queries]
-        found = self._in_long_doubles(whole) or self._in_decimals(whole) or self._iteratively(whole)
+        if not self._measured:
+            return [(0.0, math.inf if query.max_abs else 0.0) for query in queries]
+        ways = (self._in_long_doubles, self._in_decimals, self._by_rows, self._iteratively)
+        tried = (way(whole, with_values) for way in ways)
+        found = next((each for each in tried if each is not None), None)
         if found is None:
             return None
         scales = [float(query.scale) for query in queries]
@@ -114,54 +131,150 @@ class Reference:
 
     def errors(self, queries: Sequence[LinearQuery]) -> list[float] | None:
         """The standard error of each query."""
-        found = self.estimate(queries)
+        found = self.estimate(queries, with_values=False)
         return None if found is None else [math.sqrt(variance) for _, variance in found]
 
-    def _in_long_doubles(self, queries: Sequence[LinearQuery]) -> list[Estimate] | None:
-        if not self._small:
-            return None
-        if self._eliminated is None:
-            self._update_gram()
-            self._eliminated = _Elimination(self._gram, LONG_DOUBLE_PIVOT)
-            self.work += _elimination_work(self._domain.size, LONG_DOUBLE)
-        if not self._eliminated.is_complete:
-            return None
-        right = _matrix(queries, self._domain).toarray().T.astype(np.longdouble)
-        self.work += self._domain.size * (STEP + LONG_DOUBLE * self._domain.size * len(queries))
-        return self._eliminated.estimate(right, self._weighted)
+    # The normal equations
 
-    def _in_decimals(self, queries: Sequence[LinearQuery]) -> list[Estimate] | None:
+    def _merged(self, queries: Sequence[LinearQuery]) -> MergedCells:
+        """The cells that the rows and some queries tell apart; all cells, if a strategy does."""
+        self.work += STEP * len(self._domain.attributes) + 2_000.0 * len(self._rows)
+        return MergedCells(self._domain, [*self._rows, *queries], merge=not self._strategies)
+
+    def _stack(self, cells: MergedCells, with_values: bool, most: int) -> Stack | None:
+        """Everything measured, over merged cells; None where the rows have too many weights."""
+        weights = cells.weights(self._marginals)
+        rows = cells.rows(self._rows, most) if weights <= most else None
+        if rows is None:
+            return None
+        summed = sum(marginal.table.size for marginal in self._marginals) if with_values else 0
+        self.work += LSMR * (rows.nnz + weights + summed)
+        values = np.array(self._values, dtype=np.longdouble)
+        parts = [(rows, values, np.array(self._variances, dtype=np.float64))]
+        parts += cells.marginals(self._marginals, with_values)
+        parts += [
+            (_strategy_matrix(each.block), each.values.astype(np.longdouble), each.variances)  # type: ignore[arg-type]
+            for each in self._strategies
+        ]
+        self.work += STEP * (len(parts) + len(self._rows))
+        return (
+            sp.csr_array(sp.vstack([rows for rows, _, _ in parts], format="csr")),
+            np.concatenate([values for _, values, _ in parts]),
+            np.maximum(np.concatenate([variances for _, _, variances in parts]), TINY),
+        )
+
+    def _normal_equations(self, stack: Stack) -> tuple[NDArray[np.longdouble], NDArray[np.longdouble]]:
+        rows, values, variances = stack
+        size = rows.shape[1]
+        gram, weighted = np.zeros((size, size), dtype=np.longdouble), np.zeros(size, dtype=np.longdouble)
+        for at in range(0, len(values), MOST_CELLS):
+            some = slice(at, at + MOST_CELLS)
+            dense = rows[some].toarray().astype(np.longdouble)
+            scaled = dense / variances[some, None].astype(np.longdouble)
+            gram += scaled.T @ dense
+            weighted += scaled.T @ values[some]
+            self.work += LONG_DOUBLE * dense.size * size
+        return gram, weighted
+
+    def _update_gram(self) -> None:
+        """Add what was measured since the last time to the normal equations of a small domain."""
+        new = Reference(self._domain)
+        for measurement in self._measured[self._counted :]:
+            new.observe(measurement)
+        self._counted = len(self._measured)
+        cells = MergedCells(self._domain, (), merge=False)
+        if new._measured and (stack := new._stack(cells, True, MOST_WEIGHTS)) is not None:
+            gram, weighted = new._normal_equations(stack)
+            self._gram += gram
+            self._weighted += weighted
+        self.work += new.work
+
+    def _in_long_doubles(
+        self, queries: Sequence[LinearQuery], with_values: bool
+    ) -> list[Estimate] | None:
+        if self._small:
+            cells = MergedCells(self._domain, (), merge=False)
+            if self._eliminated is None:
+                self._update_gram()
+                self._eliminated = self._eliminate(self._gram)
+            eliminated, weighted = self._eliminated, self._weighted
+        else:
+            cells = self._merged(queries)
+            if cells.count > MOST_CELLS:
+                return None
+            stack = self._stack(cells, with_values, MOST_WEIGHTS)
+            if stack is None:
+                return None
+            gram, weighted = self._normal_equations(stack)
+            eliminated = self._eliminate(gram)
+        asked = cells.rows(queries, MOST_WEIGHTS)
+        if asked is None or not eliminated.is_complete:
+            return None
+        self.work += cells.count * (STEP + LONG_DOUBLE * cells.count * len(queries))
+        return eliminated.estimate(asked.toarray().T.astype(np.longdouble), weighted)
+
+    def _eliminate(self, gram: NDArray[np.longdouble]) -> _Elimination:
+        self.work += _elimination_work(len(gram), LONG_DOUBLE)
+        return _Elimination(gram, LONG_DOUBLE_PIVOT)
+
+    def _in_decimals(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
         """The same with 200 decimals, over as few cells as the rows and the queries tell apart."""
-        asked = _matrix(queries, self._domain)
-        if not self._measured:
-            return [(0.0, math.inf if query.max_abs else 0.0) for query in queries]
-        rows, values, variances = self._stack()
+        cells = self._merged(queries)
+        if cells.count > MOST_WEIGHTS:
+            return None
+        most = MOST_WEIGHTS if self._strategies else MOST_DECIMAL_WEIGHTS
+        asked, stack = cells.rows(queries, most), self._stack(cells, with_values, most)
+        if asked is None or stack is None:
+            return None
+        rows, values, variances = stack
         every = sp.vstack([asked, rows], format="csr")
         # Cells with the same weight in every row count only together: what is estimated is their sum.
         # They are found by a random combination of the rows, modulo 2^64.
         draw = SystemRandom()
         random = np.array([draw.getrandbits(64) for _ in range(every.shape[0])], dtype=np.uint64)
         signatures = every.astype(np.uint64).T @ random
-        _, cells = np.unique(signatures, return_index=True)
-        if len(cells) > MOST_DECIMAL_CELLS:
+        _, chosen = np.unique(signatures, return_index=True)
+        if len(chosen) > MOST_DECIMAL_CELLS:
             return None
         with localcontext() as context:
             context.prec = DIGITS
-            gram, weighted = _exact_gram(rows[:, cells], values, variances)
-            self.work += _elimination_work(len(cells) + len(queries), DECIMAL)
-            right = _decimals(asked[:, cells].toarray().T)
+            gram, weighted = _exact_gram(rows[:, chosen], values, variances)
+            self.work += _elimination_work(len(chosen) + len(queries), DECIMAL)
+            right = _decimals(asked[:, chosen].toarray().T)
             return _Elimination(gram, DECIMAL_PIVOT).estimate(right, weighted)
 
-    def _iteratively(self, queries: Sequence[LinearQuery]) -> list[Estimate] | None:
-        """The least-norm weights u of the rows, scaled by their errors, that add up to each query."""
-        whole, values, variances = self._stack()
-        if whole.nnz > MOST_WEIGHTS:
+    # By rows, and by iteration
+
+    def _by_rows(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
+        if self._strategies or len(self._rows) > MOST_ROWS:
             return None
+        if self._kriging is None:
+            self._kriging = Kriging(self._domain, self._marginals)
+        before = self._kriging.work
+        try:
+            for at in range(len(self._kriging), len(self._rows)):
+                self._kriging.append(self._rows[at], self._values[at], self._variances[at])
+            return self._kriging.estimate(queries, with_values)
+        except TooLarge:
+            return None
+        finally:
+            self.work += self._kriging.work - before
+
+    def _iteratively(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
+        """The least-norm weights u of the rows, scaled by their errors, that add up to each query."""
+        cells = self._merged(queries)
+        if cells.count > MOST_WEIGHTS:
+            return None
+        asked, stack = cells.rows(queries, MOST_WEIGHTS), self._stack(cells, with_values, MOST_WEIGHTS)
+        if asked is None or stack is None or stack[0].nnz > MOST_WEIGHTS:
+            return None
+        whole, values, variances = stack
         errors = np.sqrt(variances)
-        rows, scaled = sp.csr_array(sp.diags_array(1 / errors) @ whole), values / errors
+        rows = sp.csr_array(sp.diags_array(1 / errors) @ whole)
+        scaled = (values / errors).astype(np.float64)
         steps = max(int(LONGEST / (LSMR * rows.nnz * len(queries))), 10)
         found = []
-        for query in _matrix(queries, self._domain):
+        for query in asked:
             right = query.toarray().ravel().astype(np.float64)
             # On vectors of this size, threads cost more than they save.
             with threadpool_limits(1):
@@ -178,16 +291,19 @@ class Reference:
 
 
 def _exact_gram(
-    rows: sp.csr_array, values: NDArray[np.int64], variances: NDArray[np.float64]
+    rows: sp.csr_array, values: NDArray[np.longdouble], variances: NDArray[np.float64]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The normal equations in decimals: sums of whole numbers, divided by each variance once."""
     size = rows.shape[1]
     gram, weighted = (_decimals(np.zeros(shape, dtype=object)) for shape in ((size, size), size))
     for variance in np.unique(variances).tolist():
         same = variances == variance
-        few, answers = rows[same].toarray().astype(object), values[same].astype(object)
+        few = rows[same].toarray().astype(object)
+        high = values[same].astype(np.float64)
+        # A long double is the sum of two doubles.
+        answers = _decimals(high) + _decimals((values[same] - high).astype(np.float64))
         gram += _decimals(few.T @ few) / Decimal(variance)
-        weighted += _decimals(few.T @ answers) / Decimal(variance)
+        weighted += few.T @ answers / Decimal(variance)
     return gram, weighted
 
 
@@ -233,27 +349,6 @@ class _Elimination:
             (float(value), math.inf if infinite else max(float(square), 0.0))
             for value, square, infinite in zip(products, squares, undetermined, strict=False)
         ]
-
-
-def _matrix(rows: Measurable | Sequence[LinearQuery], domain: Domain | None = None) -> sp.csr_array:
-    """Integer rows, one column a cell."""
-    if isinstance(rows, Strategy):
-        return _strategy_matrix(rows)
-    weights = [_weights(row) for row in rows]  # type: ignore[union-attr]
-    size = (domain or rows.domain).size  # type: ignore[union-attr]
-    starts = np.cumsum([0, *(len(cells) for cells, _ in weights)])
-    cells = np.concatenate([cells for cells, _ in weights])
-    whole = np.concatenate([numbers for _, numbers in weights])
-    matrix = sp.csr_array((whole, cells, starts), shape=(len(weights), size))
-    matrix.sum_duplicates()
-    return matrix
-
-
-@lru_cache(maxsize=4096)
-def _weights(row: LinearQuery) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The cells that a row weighs, and how much; all worlds of a certificate measure the same rows."""
-    cells, weights = row.nonzero()
-    return cells, np.rint(weights).astype(np.int64)
 
 
 @lru_cache(maxsize=4)
