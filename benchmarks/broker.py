@@ -179,7 +179,7 @@ def events_of(at: int) -> tuple[list[Event], list[Event]]:
     }
     text = "SELECT COUNT(*) FROM people WHERE age BETWEEN 20 AND 29"
     query = {"scale": "1", "nodes": [[[[[0, 20], [1, 10], [0, 56]], 0]]]}
-    purpose = {"measure": {"kind": "parallel", "queries": [query]}, "scales": [(200.0).hex()]}
+    purpose = {"measure": {"kind": "parallel", "queries": [query]}, "scales": [[(200.0).hex(), 1]]}
     return (
         [Asked("0" * 32, f"a{at}", {"sql": text}, pay=True), Charged({f"a{at}": COST}, purpose)],
         [Released(17, (1234,)), Answered(16, (answer,))],

@@ -25,7 +25,7 @@ CHARGED = Charged(
             "kind": "parallel",
             "queries": [{"scale": "1", "nodes": [[[[[0, 20], [1, 10], [0, 56]], 0]]]}],
         },
-        "scales": [(200.0).hex()],
+        "scales": [[(200.0).hex(), 1]],
     },
 )
 PAIR: tuple[Event, ...] = (CHARGED, Released(0, (1234,)))

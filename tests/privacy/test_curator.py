@@ -1,8 +1,10 @@
 """The curator: charge, store, only then touch the data; and never past a share."""
 
+import json
 import logging
 import threading
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,19 +13,22 @@ from hypothesis import strategies as st
 
 from sharewell import Block, DataVector, Domain, Integer, LinearQuery
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, SharewellError, UnknownPayer
+from sharewell.privacy import measurement
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.kronecker import ComposedRows
 from sharewell.privacy.ledger import (
     Armed,
     Charged,
     Done,
+    Event,
     Exceeded,
     Granted,
     MemoryLedger,
     Opened,
     Released,
 )
-from sharewell.privacy.measurement import Measure, Reservation
+from sharewell.privacy.measurement import Measure, Reservation, scale_runs, stored_scales
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from sharewell_lab.noise import NoNoise, SeededNoise
@@ -195,6 +200,7 @@ class WatchfulLedger(MemoryLedger):
         self.fail_on = fail_on
         self.failure = failure
         self.read_before_charge: list[bool] = []
+        self.batches: list[list[Event]] = []
         self.data = WatchedData(LINE, np.array([5, 0, 7, 1]))
         object.__setattr__(self.data, "was_read", False)
 
@@ -204,6 +210,7 @@ class WatchfulLedger(MemoryLedger):
                 self.read_before_charge.append(self.data.was_read)
             if self.fail_on and isinstance(event, self.fail_on):
                 raise self.failure
+        self.batches.append([*events])
         return super().append_many(events)
 
 
@@ -306,10 +313,10 @@ def test_events_may_be_stored_beside_what_was_released_which_must_be_kept():
     ledger = MemoryLedger()
     kernel = curator(ledger=ledger)
     [found] = kernel.charge([reserve(kernel)])
-    for lossy in ([], [Done("ann")], [Released(found.charge, (7,))], [found.released] * 2):
+    for lossy in ([], [Done("ann")], [Released(found.charge, (7,))], found.released * 2):
         with pytest.raises(PrivacyError, match="stored as it was released"):
             kernel.store([found], lossy)
-    kernel.store([found], [Done("ann"), found.released, Done("bob")])
+    kernel.store([found], [Done("ann"), *found.released, Done("bob")])
     assert [type(event) for event in list(ledger.events())[-3:]] == [Done, Released, Done]
     with pytest.raises(PrivacyError, match="Only the kernel"):
         kernel.record([Granted("eve", Fraction(1))])
@@ -486,6 +493,76 @@ def test_history_repeats_every_measurement_as_it_was_released():
     view = curator(ledger=ledger).alone("bob")
     assert [m.charge for m in view.history(Block.from_json)] == [made[2].charge]
     assert view.history(Block.from_json) == [], "handed over once"
+
+
+def test_a_seed_of_many_rows_is_charged_with_one_scale_for_each_part():
+    domain = Domain([Integer("a", 0, 499), Integer("b", 0, 499)])
+    cells, by_a = ({0: None, 1: None}, Fraction(3, 4)), ({0: None}, Fraction(1, 4))
+    rows = ComposedRows(domain, [cells, by_a], "cells and one marginal")
+    empty = DataVector(domain, np.zeros(domain.size, dtype=np.int64))
+    kernel = curator(data=empty, ledger=MemoryLedger())
+    reserved = kernel.reserve(Measure(rows, Fraction(1, 10), "ann"))
+    charged = reserved.charged
+    assert len(reserved.scales) == 250_500
+    assert [count for _, count in charged.purpose["scales"]] == [250_000, 500]
+    assert len(json.dumps(charged.purpose)) < 1_000
+    assert np.array_equal(stored_scales(charged, 250_500), reserved.scales)
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 2.0, 1e300, 5e-324]), st.integers(1, 4))))
+def test_runs_of_scales_give_every_scale_again(parts):
+    scales = np.array([scale for scale, count in parts for _ in range(count)], dtype=np.float64)
+    runs = scale_runs(scales)
+    assert all(one[0] != other[0] for one, other in pairwise(runs))
+    charged = Charged({}, {"scales": json.loads(json.dumps(runs))})
+    assert stored_scales(charged, len(scales)).tolist() == scales.tolist()
+
+
+@pytest.fixture
+def few_values_per_event(monkeypatch):
+    monkeypatch.setattr(measurement, "MAX_VALUES", 3)
+
+
+@pytest.mark.usefixtures("few_values_per_event")
+def test_many_values_are_released_in_several_events_of_one_commit():
+    ledger = WatchfulLedger()
+    kernel = curator(ledger=ledger, noise=SeededNoise(3))
+    made = kernel.measure(HISTOGRAM, "0.1", "ann")
+    parts = [event for event in ledger.events() if isinstance(event, Released)]
+    assert [(len(part.values), part.rest) for part in parts] == [(3, 1), (1, 0)]
+    assert list(ledger.events())[-2:] == parts == made.released
+    assert sum(any(isinstance(each, Released) for each in batch) for batch in ledger.batches) == 1
+    [again] = curator(ledger=ledger).history(Block.from_json)
+    assert again.values.tolist() == made.values.tolist()
+
+
+@pytest.mark.usefixtures("few_values_per_event")
+def test_what_a_crash_left_unreleased_is_completed_in_several_events():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    kernel.charge([reserve(kernel, HISTOGRAM)])
+    again = curator(ledger=ledger)
+    [found] = again.complete(Block.from_json)
+    assert list(ledger.events())[-2:] == found.released
+    for history in (again.history, curator(ledger=ledger).history):
+        assert [each.values.tolist() for each in history(Block.from_json)] == [found.values.tolist()]
+
+
+@pytest.mark.usefixtures("few_values_per_event")
+def test_a_ledger_with_a_part_of_a_release_is_refused_and_releases_nothing_more():
+    ledger = MemoryLedger()
+    kernel = curator(ledger=ledger)
+    [found] = kernel.charge([reserve(kernel, HISTOGRAM)])
+    ledger.append(found.released[0])
+    again = curator(ledger=ledger)
+    assert again.complete(Block.from_json) == [], "its values have left the kernel"
+    with pytest.raises(PrivacyError, match="a part of a release"):
+        again.history(Block.from_json)
+    for wrong in (found.released[0], Released(found.charge, (1, 2)), Released(found.charge, (), 1)):
+        broken = MemoryLedger()
+        broken.append_many([*ledger.events(), wrong, wrong])
+        with pytest.raises(PrivacyError):
+            curator(ledger=broken).history(Block.from_json)
 
 
 def test_a_view_shares_the_budget_and_shows_one_payer():

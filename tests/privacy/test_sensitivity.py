@@ -251,7 +251,16 @@ def test_a_strategy_is_stored_as_it_writes_itself(strategy):
 
 
 @pytest.mark.parametrize(
-    "scales", [["0x1.0p+0"], [], ["nan"]], ids=["too small", "missing", "no number"]
+    "scales",
+    [
+        [["0x1.0p+0", 1]],
+        [],
+        [["nan", 1]],
+        [["0x1.0p+9", 10**15]],
+        [["0x1.0p+9", 0]],
+        [["0x1.0p+9", 2], ["0x1.0p+9", -1]],
+    ],
+    ids=["too small", "missing", "no number", "too many rows", "no row", "a negative row"],
 )
 def test_a_charge_with_less_noise_than_its_rows_need_is_not_completed(scales):
     """As left behind by a crash, in a ledger that was written or changed by something else."""

@@ -33,7 +33,14 @@ from sharewell.privacy.ledger import (
     Recovered,
     Released,
 )
-from sharewell.privacy.measurement import Measure, Measurement, Reservation
+from sharewell.privacy.measurement import (
+    Measure,
+    Measurement,
+    Reservation,
+    StoredRelease,
+    inconsistent,
+    stored_scales,
+)
 from sharewell.privacy.noise import (
     ExactNoise,
     Noise,
@@ -284,7 +291,7 @@ class Curator:
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
         """Store what was measured, together with events that are computed from it."""
-        released: list[Event] = [measurement.released for measurement in measured]
+        released: list[Event] = [event for each in measured for event in each.released]
         events = released if events is None else events
         if [event for event in events if isinstance(event, KERNEL_EVENTS)] != released:
             raise PrivacyError("Every measurement must be stored as it was released, in order.")
@@ -346,8 +353,8 @@ class Curator:
             if number in measures:
                 reserved = measures[number]
                 found.append(self._measured(reserved, number, self._draw(reserved.scales)))
-                events.append(found[-1].released)
-                self._past.released.append((number, charged, found[-1].released))
+                events += found[-1].released
+                self._past.released[number] = charged, StoredRelease(*found[-1].released)
             else:
                 plan = SparseVectorPlan.from_json(charged.purpose["sparse_vector"])
                 events.append(Armed(number, plan.arm(self._noise)))
@@ -359,13 +366,10 @@ class Curator:
     def _charged_before(self, charged: Charged, decode: Decode) -> Reservation:
         """The reservation that was charged before a crash; refuses scales that its cost does not buy."""
         block, cost = decode(self.domain, charged.purpose["measure"]), _cost(charged)
-        rows, scales = checked(block, self.domain), _scales(charged)
-        needed = self._scales(rows, cost)
-        if scales.shape != needed.shape or not (scales >= needed).all():
-            raise PrivacyError(
-                "The ledger is not consistent: it charged for less noise than its rows need.",
-                hint="Do not continue with it.",
-            )
+        rows = checked(block, self.domain)
+        scales = stored_scales(charged, len(rows))
+        if not (scales >= self._scales(rows, cost)).all():
+            raise inconsistent("it charged for less noise than its rows need")
         return Reservation(block, rows, scales, cost, charged.bill)
 
     def history(self, decode: Decode) -> list[Measurement]:
@@ -374,18 +378,20 @@ class Curator:
         Handed over once, to the mechanism that learns from it. A view has what its own payer alone paid.
         """
         with self._lock:
-            mine = [each for each in self._past.released if self._sees(each[1])]
-            self._past.released = [each for each in self._past.released if not self._sees(each[1])]
+            mine = {n: each for n, each in self._past.released.items() if self._sees(each[0])}
+            for number in mine:
+                del self._past.released[number]
         return [
             Measurement(
                 decode(self.domain, charged.purpose["measure"]),
-                np.array(released.values, dtype=np.int64),
-                self._variances(_scales(charged)),
+                values,
+                self._variances(stored_scales(charged, len(values))),
                 _cost(charged),
                 charged.bill,
                 number,
             )
-            for number, charged, released in mine
+            for number, (charged, released) in mine.items()
+            for values in [released.values]
         ]
 
     # Sparse vectors
@@ -470,7 +476,8 @@ class KernelHistory:
     charges: dict[int, Charged] = field(default_factory=dict)
     #: Charges that nothing was released for.
     unfinished: dict[int, Charged] = field(default_factory=dict)
-    released: list[tuple[int, Charged, Released]] = field(default_factory=list)
+    #: Charges with what was released for them, in the order of the releases.
+    released: dict[int, tuple[Charged, StoredRelease]] = field(default_factory=dict)
     armed: dict[int, Armed] = field(default_factory=dict)
     positives: Counter[int] = field(default_factory=Counter)
     #: Sparse vectors whose positive answers a recovered ledger may have lost.
@@ -488,9 +495,12 @@ class KernelHistory:
                 if "sparse_vector" in purpose:
                     self.charges[number] = event
             case Released(charge):
+                if charge in self.released and self.released[charge][1].is_continued_by(event):
+                    self.released[charge][1].add(event)
+                    return
                 charged = self._finish(charge)
                 if charged is not None and "measure" in charged.purpose:
-                    self.released.append((charge, charged, event))
+                    self.released[charge] = charged, StoredRelease(event)
             case Armed(charge):
                 self._finish(charge)
                 if charge in self.charges:
@@ -544,11 +554,6 @@ def _require_same_terms(begun: Event, opened: Opened) -> None:
         )
     if begun.neighbours != opened.neighbours:
         raise begun_with("neighbours", begun.neighbours, opened.neighbours)
-
-
-def _scales(charged: Charged) -> NDArray[np.float64]:
-    """The noise scales that were charged for."""
-    return np.array([float.fromhex(scale) for scale in charged.purpose["scales"]])
 
 
 def _cost(charged: Charged) -> Fraction:

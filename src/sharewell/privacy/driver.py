@@ -161,7 +161,7 @@ class Batch:
     def _resume(self, entry: _Entry, bought: Iterator[Measurement]) -> list[Event]:
         """One question's answers, computed with what was measured for it."""
         own = [next(bought) if reserved else None for reserved in entry.reservations]
-        events: list[Event] = [measurement.released for measurement in own if measurement]
+        events: list[Event] = [event for each in own if each for event in each.released]
         if entry.error is None:
             try:
                 answers = [_send(step, each) for step, each in zip(entry.steps, own, strict=True)]

@@ -56,20 +56,29 @@ class Granted:
 
 @dataclass(frozen=True)
 class Charged:
-    """Payers were charged, and may now be given what they paid for: `purpose` says what, in full."""
+    """Payers were charged, and may now be given what they paid for: `purpose` says what, in full.
 
-    version: ClassVar[int] = 1
+    The noise scales of a measurement are runs of equal ones: pairs of a scale, as hexadecimal text, and
+    of how many rows it has. In version 1 there was a text for each row.
+    """
+
+    version: ClassVar[int] = 2
     bill: Mapping[str, Fraction]
     purpose: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Released:
-    """Noisy values left the kernel for the charge with that number."""
+    """Noisy values left the kernel for the charge with that number.
 
-    version: ClassVar[int] = 1
+    Many values are several events, one directly after the other in one commit; `rest` is the number of
+    values in those that follow.
+    """
+
+    version: ClassVar[int] = 2
     charge: int
     values: tuple[int, ...]
+    rest: int = 0
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.errors import PrivacyError
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.ledger import Charged, Released
 from sharewell.privacy.sensitivity import Rows
@@ -36,6 +38,9 @@ class Test:
     guess: float
 
 
+#: The most values that one event releases: a stored text has a limit, and so has memory.
+MAX_VALUES = 2**16
+
 #: The requests that a mechanism may yield.
 Request = Measure | Test
 
@@ -54,8 +59,8 @@ class Reservation:
     @cached_property
     def charged(self) -> Charged:
         """The event that charges it, for the rows that are measured: not for what the block says."""
-        scales = [scale.hex() for scale in self.scales.tolist()]
-        return Charged(self.bill, {"measure": self.rows.to_json(), "scales": scales})
+        purpose = {"measure": self.rows.to_json(), "scales": scale_runs(self.scales)}
+        return Charged(self.bill, purpose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,70 @@ class Measurement:
     charge: int
 
     @property
-    def released(self) -> Released:
-        """The event that releases it."""
-        return Released(self.charge, tuple(self.values.tolist()))
+    def released(self) -> list[Released]:
+        """The events that release it, in order; they are stored in one commit."""
+        size = len(self.values)
+        return [
+            Released(self.charge, tuple(self.values[start:end].tolist()), size - end)
+            for start in range(0, size, MAX_VALUES)
+            for end in [min(start + MAX_VALUES, size)]
+        ]
+
+
+class StoredRelease:
+    """The values that were released for a charge, put together from the events that hold them."""
+
+    def __init__(self, *events: Released) -> None:
+        self._parts: list[NDArray[np.int64]] = []
+        self._rest = 0
+        for event in events:
+            self.add(event)
+
+    def is_continued_by(self, event: Released) -> bool:
+        """Whether an event holds the next of the values that are still to come."""
+        return 0 < self._rest == len(event.values) + event.rest
+
+    def add(self, event: Released) -> None:
+        """Take in the next event."""
+        self._parts.append(np.array(event.values, dtype=np.int64))
+        self._rest = event.rest
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """All values; refuses a release of which a part is missing."""
+        if self._rest:
+            raise inconsistent("it holds a part of a release")
+        return np.concatenate(self._parts)
+
+
+def scale_runs(scales: NDArray[np.float64]) -> list[list[Any]]:
+    """The noise scales of rows as plain data: pairs of a scale, and of how many rows it has.
+
+    >>> scale_runs(np.array([2.0, 2.0, 2.0, 0.5]))
+    [['0x1.0000000000000p+1', 3], ['0x1.0000000000000p-1', 1]]
+    """
+    starts = np.flatnonzero(np.diff(scales, prepend=np.nan))
+    counts = np.diff(starts, append=len(scales)).tolist()
+    return [[scale.hex(), n] for scale, n in zip(scales[starts].tolist(), counts, strict=True)]
+
+
+def stored_rows(charged: Charged) -> int:
+    """The number of rows that a charge pays for, by the runs of their scales."""
+    counts = [count for _, count in charged.purpose["scales"]]
+    if not all(type(count) is int and count > 0 for count in counts):
+        raise inconsistent("it charged for noise on no rows")
+    return sum(counts)
+
+
+def stored_scales(charged: Charged, rows: int) -> NDArray[np.float64]:
+    """The noise scale of each row that a charge pays for; refuses those of another number of rows."""
+    runs = charged.purpose["scales"]
+    if stored_rows(charged) != rows:
+        raise inconsistent("it charged for another number of rows")
+    scales = np.array([float.fromhex(scale) for scale, _ in runs])
+    return np.repeat(scales, [count for _, count in runs])
+
+
+def inconsistent(how: str) -> PrivacyError:
+    """The error for a ledger that something else has written or changed."""
+    return PrivacyError(f"The ledger is not consistent: {how}.", hint="Do not continue with it.")

@@ -3,8 +3,8 @@
 import pytest
 
 from sharewell.errors import LedgerError, LedgerInUse
-from sharewell.privacy.ledger import Left
-from sharewell.service.ledger import Head, copy_ledger, open_ledger, opening, verify_chain
+from sharewell.service.ledger import Head, copy_ledger, open_ledger, store, verify_chain
+from tests.service.ledger.events import SAMPLES
 from tests.service.services import config, count, plain, serve, status
 
 
@@ -58,10 +58,14 @@ def test_an_empty_ledger_can_be_copied(tmp_path):
     assert copy_ledger(tmp_path / "a.sqlite", tmp_path / "b.sqlite") == Head()
 
 
-def test_a_ledger_that_is_too_large_for_one_commit_is_not_copied(tmp_path, monkeypatch):
+def test_a_ledger_that_is_too_large_for_one_statement_is_copied_in_several(
+    tmp_path, postgres, monkeypatch
+):
     with open_ledger(tmp_path / "a.sqlite", create=True) as ledger:
-        ledger.append(Left("ann"))
-    monkeypatch.setattr(opening, "MAX_COPIED_BYTES", 10)
-    with pytest.raises(LedgerError, match="at most 10 can be copied"):
-        copy_ledger(tmp_path / "a.sqlite", tmp_path / "b.sqlite")
-    assert not (tmp_path / "b.sqlite").exists()
+        ledger.append_many(SAMPLES)
+    monkeypatch.setattr(store, "STATEMENT_BYTES", 200)
+    there = postgres.database()
+    head = copy_ledger(tmp_path / "a.sqlite", there)
+    assert copy_ledger(there, tmp_path / "b.sqlite") == head
+    assert verify_chain(there, expected_head=head) == []
+    assert verify_chain(tmp_path / "b.sqlite", expected_head=head) == []

@@ -28,10 +28,11 @@ from sharewell.privacy.ledger import (
     Event,
     Ledger,
     Refused,
+    Released,
     StoredQuestion,
     public_events,
 )
-from sharewell.service.ledger import DurableLedger, Head, verify_chain
+from sharewell.service.ledger import DurableLedger, Head, store, verify_chain
 from sharewell.service.ledger.codec import free_answers, read_answers
 from sharewell.service.ledger.store import Row, SideRows, Store
 from sharewell_lab.noise import SeededNoise
@@ -403,7 +404,52 @@ def a_store_moves_no_head_but_the_one_that_is_named(kind: Kind) -> None:
     assert kind.findings() == []
 
 
+def what_is_too_large_for_one_statement_is_stored_in_several(kind: Kind) -> None:
+    text = [{"value": 1.5, "source": "cached"}] * 20
+    asked = [Asked(f"{at}", "ann", {"sql": ""}, pay=False) for at in range(5)]
+    batch = [*asked, Released(0, (5,) * 300, 2), *(free_answers(at, text) for at in range(5)), *SAMPLES]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "STATEMENT_BYTES", 500)
+        with kind.open() as ledger:
+            assert ledger.append_many(batch) == 0
+            assert ledger.append(numbered(0)) == len(batch)
+            stale = Row(0, b"{}", bytes(32)), Row(1, b"{}" * 300, bytes(32))
+            nothing = SideRows({}, {}, {})
+            assert not ledger._store.write(stale, nothing, Head(), Head(2, bytes(32)), 0.0)
+            assert ledger._store.head() == ledger.head
+    with kind.open() as ledger:
+        assert list(ledger.events()) == [*batch, numbered(0)]
+        found = ledger.find([("ann", f"{at}") for at in range(5)])
+        assert [read_answers(each.ending) for each in found] == [tuple(text)] * 5
+    assert kind.findings() == []
+
+
+def several_statements_are_stored_all_or_none(kind: Kind) -> None:
+    class Failing(kind.store):  # type: ignore[name-defined,misc]
+        executed, broken = 0, True
+
+        def _execute(self, *args: Any) -> bool:
+            self.executed += 1
+            if self.broken and self.executed % 3 == 0:
+                raise LedgerUnavailable("No space left.")
+            return super()._execute(*args)
+
+    with pytest.MonkeyPatch.context() as patch, kind.custom(Failing) as ledger:
+        patch.setattr(store, "STATEMENT_BYTES", 40)
+        with pytest.raises(LedgerUnavailable, match="No space"):
+            ledger.append_many([numbered(at) for at in range(5)])
+        assert ledger._store.executed == 6, "tried twice"
+        assert (ledger.head, ledger._store.head()) == (Head(), Head())
+        assert kind.rows() == []
+        ledger._store.broken = False
+        assert ledger.append_many([numbered(at) for at in range(5)]) == 0
+        assert list(ledger.events()) == [numbered(at) for at in range(5)]
+    assert kind.findings() == []
+
+
 DURABLE = [
+    what_is_too_large_for_one_statement_is_stored_in_several,
+    several_statements_are_stored_all_or_none,
     a_store_moves_no_head_but_the_one_that_is_named,
     a_second_writer_is_refused_and_told_who_the_first_is,
     a_second_writer_may_wait_for_the_first_to_end,

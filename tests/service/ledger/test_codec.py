@@ -74,6 +74,7 @@ def test_the_order_in_which_a_bill_was_written_does_not_matter():
         Released(0, [1, 2]),  # type: ignore[arg-type]
         Released(0, (True,)),
         Released(0, (1.0,)),  # type: ignore[arg-type]
+        Released(0, (2**63,)),
         Released("0", (1,)),  # type: ignore[arg-type]
         Answered(0, ([],)),  # type: ignore[arg-type]
         Left(None),  # type: ignore[arg-type]
@@ -182,6 +183,28 @@ def test_a_version_newer_than_an_upcast_kind_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("scales", "runs"),
+    [
+        (["0x1p+1", "0x1p+1", "0x1p+2", "0x1p+1"], [["0x1p+1", 2], ["0x1p+2", 1], ["0x1p+1", 1]]),
+        ([], []),
+        ("0x1p+1", "0x1p+1"),
+    ],
+)
+def test_charges_with_a_scale_for_each_row_are_read_as_runs(scales, runs):
+    now = Charged({"ann": Fraction(1, 2)}, {"measure": {}, "scales": runs})
+    then = {"bill": {"ann": "1/2"}, "purpose": {"measure": {}, "scales": scales}}
+    assert decode(changed(now, version=1, data=then)) == now
+    assert json.loads(encode(now))["version"] == 2
+
+
+def test_releases_and_sparse_vectors_of_version_1_are_read():
+    data = {"charge": 4, "values": [1, -2]}
+    assert decode(changed(Released(4, ()), version=1, data=data)) == Released(4, (1, -2), rest=0)
+    vector = Charged({}, {"sparse_vector": {"threshold": 3}})
+    assert decode(changed(vector, version=1)) == vector
+
+
+@pytest.mark.parametrize(
     "body",
     [
         b"",
@@ -205,6 +228,10 @@ def test_a_version_newer_than_an_upcast_kind_is_refused():
         changed(Granted("ann", Fraction(1)), data={"payer": "ann", "share": 1}),
         changed(Granted("ann", Fraction(1)), data={"payer": "ann", "share": []}),
         changed(Released(0, ()), data={"charge": 0, "values": {"0": 1}}),
+        changed(Released(0, ()), data={"charge": 0, "values": [1, True]}),
+        changed(Released(0, ()), data={"charge": 0, "values": [2**63]}),
+        changed(Released(0, ()), data={"charge": 0, "values": [1], "rest": None}),
+        changed(Charged({}, {}), version=1, data={"bill": {}, "purpose": ["scales"]}),
     ],
 )
 def test_what_is_no_event_is_called_corrupt(body):

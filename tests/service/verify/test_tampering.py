@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sharewell.privacy import measurement
 from sharewell.privacy.ledger import (
     Answered,
     AnsweredFree,
@@ -93,8 +94,15 @@ def value_of(events, number: int) -> float:
 def scale_narrowed(events) -> list[Any]:
     number = at(events, Charged, 2)
     purpose = events[number].purpose
-    narrow = [(float.fromhex(scale) / 2).hex() for scale in purpose["scales"]]
+    narrow = [[(float.fromhex(scale) / 2).hex(), count] for scale, count in purpose["scales"]]
     return changed(events, number, purpose={**purpose, "scales": narrow})
+
+
+def rows_claimed(events, count: Any) -> list[Any]:
+    """A charge whose scales are for another number of rows."""
+    number = at(events, Charged, 2)
+    [[scale, _]] = events[number].purpose["scales"]
+    return changed(events, number, purpose={**events[number].purpose, "scales": [[scale, count]]})
 
 
 def share_raised(events) -> list[Any]:
@@ -154,6 +162,13 @@ TAMPERINGS: dict[str, tuple[Callable[[tuple[Any, ...]], list[Any]], str]] = {
     "a refund": (lambda e: bill(e, lambda _, cost: -cost), "accounts.amount"),
     "a share overspent": (lambda e: bill(e, lambda *_: Fraction(4)), "accounts.overspent"),
     "narrower noise": (scale_narrowed, "accounts.noise"),
+    "more rows than can be held": (lambda e: rows_claimed(e, 10**15), "accounts.noise"),
+    "rows that are no number": (lambda e: rows_claimed(e, "1"), "accounts.purpose"),
+    "less than no rows": (lambda e: rows_claimed(e, -1), "accounts.purpose"),
+    "a release that is not finished": (
+        lambda e: changed(e, at(e, Released, 1), rest=1, values=e[at(e, Released, 1)].values[1:]),
+        "accounts.rows",
+    ),
     "another released value": (
         lambda e: changed(
             e,
@@ -266,6 +281,65 @@ def codes(path, events) -> list[str]:
 def test_what_was_changed_with_all_hashes_made_anew_is_found_and_named(tampering, tmp_path):
     change, expected = TAMPERINGS[tampering]
     found = codes(tmp_path / "ledger.sqlite", change(good()))
+    assert any(code.startswith(expected) for code in found), found
+
+
+#: What somebody does to the events of a release that are given by their numbers.
+PART_TAMPERINGS: dict[str, tuple[Callable[[tuple[Any, ...], list[int]], list[Any]], str]] = {
+    "another value": (
+        lambda e, n: changed(e, n[1], values=(e[n[1]].values[0] + 5, *e[n[1]].values[1:])),
+        "answers.differs",
+    ),
+    "a value too few": (
+        lambda e, n: changed(e, n[1], values=e[n[1]].values[1:]),
+        "accounts.rows",
+    ),
+    "a value that moved": (
+        lambda e, n: changed(
+            changed(e, n[0], values=e[n[0]].values[:-1]),
+            n[1],
+            values=(e[n[0]].values[-1], *e[n[1]].values),
+        ),
+        "accounts.rows",
+    ),
+    "a part of another charge": (
+        lambda e, n: changed(e, n[1], charge=e[n[1]].charge + 1),
+        "accounts.rows",
+    ),
+    "parts that changed places": (lambda e, n: swapped(e, n[1], n[2]), "accounts.rows"),
+    "an end too early": (lambda e, n: changed(e, n[-2], rest=0), "accounts.released-twice"),
+    "more to come": (lambda e, n: changed(e, n[-1], rest=2), "accounts.rows"),
+    "less than nothing to come": (lambda e, n: changed(e, n[-1], rest=-1), "accounts.rows"),
+    "nothing after the first part": (lambda e, n: e[: n[0] + 1], "accounts.rows"),
+    "something else within": (lambda e, n: swapped(e, n[1], at(e, Done)), "accounts.rows"),
+}
+
+
+@cache
+def good_in_parts() -> tuple[Any, ...]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurement, "MAX_VALUES", 5)
+        return tuple(told("cache-reconstruct", "none"))
+
+
+def test_a_ledger_whose_releases_are_in_parts_verifies_as_any_other(tmp_path):
+    events = good_in_parts()
+    assert sum(isinstance(event, Released) and event.rest > 0 for event in events) > 5
+    found, same = (verified(tmp_path / f"{n}", e) for n, e in enumerate((events, good())))
+    assert found.findings == []
+    assert [check.counts | {"events": 0} for check in found.checks] == [
+        check.counts | {"events": 0} for check in same.checks
+    ]
+    assert [note.code for note in found.notes] == [note.code for note in same.notes]
+
+
+@pytest.mark.parametrize("tampering", PART_TAMPERINGS)
+def test_a_changed_part_of_a_release_is_found(tampering, tmp_path):
+    change, expected = PART_TAMPERINGS[tampering]
+    events = good_in_parts()
+    charge = next(event.charge for event in events if isinstance(event, Released) and event.rest > 5)
+    numbers = [n for n, e in enumerate(events) if isinstance(e, Released) and e.charge == charge]
+    found = codes(tmp_path / "ledger.sqlite", change(events, numbers))
     assert any(code.startswith(expected) for code in found), found
 
 

@@ -11,6 +11,7 @@ from dataclasses import MISSING, Field, fields
 from fractions import Fraction
 from functools import lru_cache
 from hashlib import sha256
+from itertools import groupby
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import orjson
@@ -27,9 +28,19 @@ KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_
 #: Turns the stored data of one version of a kind into the data of the next version.
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
+
+def _group_scales(data: dict[str, Any]) -> dict[str, Any]:
+    """Turn the scales of a charge, one for each row, into runs of equal ones."""
+    purpose = data["purpose"]
+    if type(scales := purpose.get("scales")) is not list:
+        return data
+    runs = [[scale, len(list(same))] for scale, same in groupby(scales)]
+    return {**data, "purpose": {**purpose, "scales": runs}}
+
+
 #: The upcaster of each (kind, version) whose fields changed in the next version. A version that only
 #: adds fields with defaults needs none.
-UPCASTERS: dict[tuple[str, int], Upcaster] = {}
+UPCASTERS: dict[tuple[str, int], Upcaster] = {("charged", 1): _group_scales}
 
 
 def encode(event: Event) -> bytes:
@@ -162,6 +173,23 @@ def _read_bill(stored: Any) -> dict[str, Fraction]:
     return {payer: _read_amount(cost) for payer, cost in _a_dict(stored).items()}
 
 
+def _write_numbers(values: tuple[int, ...]) -> list[int]:
+    return _whole_numbers(list(_a_tuple(values)))
+
+
+def _read_numbers(stored: Any) -> tuple[int, ...]:
+    return tuple(_whole_numbers(_a_list(stored)))
+
+
+def _whole_numbers(values: list[Any]) -> list[int]:
+    """Accept signed integers of 64 bits; a release may have millions."""
+    if not {*map(type, values)} <= {int}:
+        raise TypeError
+    if values and max(values) >= 2**63:
+        raise ValueError
+    return values
+
+
 def _read_each(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda stored: tuple([read(value) for value in _a_list(stored)])
 
@@ -171,7 +199,7 @@ def _write_each(write: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 
 _a_dict, _a_list, _a_tuple = _exactly(dict), _exactly(list), _exactly(tuple)
-_an_int, _a_text = _exactly(int), _exactly(str)
+_a_text = _exactly(str)
 
 #: How a field of each type is written and read. A new kind of event with these types needs no code.
 _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -188,7 +216,7 @@ _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     Fraction: (_write_amount, _read_amount),
     Mapping[str, Any]: (_write_mapping, _a_dict),
     Mapping[str, Fraction]: (_write_bill, _read_bill),
-    tuple[int, ...]: (_write_each(_an_int), _read_each(_an_int)),
+    tuple[int, ...]: (_write_numbers, _read_numbers),
     tuple[Mapping[str, Any], ...]: (_write_each(_write_mapping), _read_each(_a_dict)),
 }
 

@@ -14,9 +14,6 @@ from sharewell.service.ledger.store import Head, SideRows, Store
 
 _POSTGRES = ("postgresql://", "postgres://")
 
-#: The most bytes copied in one commit. Stores accept a billion, and some characters are escaped.
-MAX_COPIED_BYTES = 400_000_000
-
 
 def open_store(
     where: str | Path,
@@ -103,12 +100,6 @@ def copy_ledger(
         head = old.head()
         rows = list(old.read(0, head.count))
         side = old.side_rows() or SideRows({}, {}, {})
-        size = sum(len(row.body) for row in rows) + sum(map(len, side.answers.values()))
-        if size > MAX_COPIED_BYTES:
-            raise LedgerError(
-                f"The ledger has {size:,} bytes of events; at most {MAX_COPIED_BYTES:,} can be copied.",
-                hint="Leave it where it is. A file can be moved while no process has it open.",
-            )
         with closing(open_store(target, name=target_name, create=True)) as new:
             if new.head() != Head():
                 raise LedgerError(

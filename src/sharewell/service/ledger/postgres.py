@@ -25,12 +25,14 @@ from sharewell.service.ledger.store import (
     BEGINNING,
     CHUNK,
     QUESTION_CHUNK,
+    CommitPart,
     Head,
     QuestionFilter,
     QuestionRow,
     Row,
     SideRows,
     Store,
+    split_commit,
 )
 
 _VERSION_1 = (
@@ -258,6 +260,24 @@ class PostgresStore(Store):
 
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
+        parts = split_commit(rows, side, old, new)
+        with self._translated_errors():
+            connection = self._connection
+            if connection is None or connection.closed:
+                # A new connection must read the head before it writes.
+                raise LedgerUnavailable("The connection to the ledger was lost.")
+            if len(parts) == 1:
+                return self._execute(connection, parts[0], at)
+            is_written = False
+            with connection.transaction():
+                is_written = all(self._execute(connection, part, at) for part in parts)
+                if not is_written:
+                    raise psycopg.Rollback
+            return is_written
+
+    def _execute(self, connection: _Connection, part: CommitPart, at: float) -> bool:
+        """Add the rows of one statement; False if the head is not the one before it."""
+        rows, side, old, new = part
         values = {
             "ledger": self.name,
             "count": new.count,
@@ -270,11 +290,7 @@ class PostgresStore(Store):
             "hashes": b"".join([row.hash for row in rows]),
             **side.to_json(),
         }
-        with self._translated_errors():
-            if self._connection is None or self._connection.closed:
-                # A new connection must read the head before it writes.
-                raise LedgerUnavailable("The connection to the ledger was lost.")
-            return self._connection.execute(_WRITE, values, binary=True).rowcount == len(rows)
+        return connection.execute(_WRITE, values, binary=True).rowcount == len(rows)
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
         """The rows in a range, each chunk in a short transaction on a separate connection."""

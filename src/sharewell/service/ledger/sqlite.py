@@ -18,12 +18,14 @@ from sharewell.service.ledger.private_files import create_private, sync_folder
 from sharewell.service.ledger.store import (
     CHUNK,
     QUESTION_CHUNK,
+    CommitPart,
     Head,
     QuestionFilter,
     QuestionRow,
     Row,
     SideRows,
     Store,
+    split_commit,
 )
 
 #: "ShWe": marks a SQLite file as a Sharewell ledger.
@@ -164,21 +166,40 @@ class SqliteStore(Store):
     def head(self) -> Head:
         """The committed head; a failed statement leaves nothing behind."""
         with self._translated_errors():
-            found = self._connected().execute("SELECT count, hash FROM head").fetchall()
+            connection = self._connected()
+            if connection.in_transaction:
+                connection.rollback()
+            found = connection.execute("SELECT count, hash FROM head").fetchall()
         if len(found) != 1:
             raise LedgerCorrupt("The ledger has no head.", hint="Restore it from a backup.")
         return Head(*found[0])
 
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
+        parts = split_commit(rows, side, old, new)
+        with self._translated_errors():
+            connection = self._connected()
+            if len(parts) == 1:
+                return self._execute(connection, parts[0], at)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                is_written = all(self._execute(connection, part, at) for part in parts)
+                connection.execute("COMMIT" if is_written else "ROLLBACK")
+                return is_written
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+
+    @staticmethod
+    def _execute(connection: sqlite3.Connection, part: CommitPart, at: float) -> bool:
+        """Add the rows of one statement; False if the head is not the one before it."""
+        rows, side, old, new = part
         bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
         hashes = b"".join([row.hash for row in rows])
         values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *side.to_json().values())
-        with self._translated_errors():
-            connection = self._connected()
-            before = connection.total_changes
-            connection.execute(_COMMIT, values)
-            return connection.total_changes > before
+        before = connection.total_changes
+        connection.execute(_COMMIT, values)
+        return connection.total_changes > before
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
         """The rows in a range, each chunk in a short transaction on a separate connection."""

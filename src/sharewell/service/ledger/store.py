@@ -26,6 +26,10 @@ BEGINNING = bytes(32)
 #: Rows read per statement, so that a long read never blocks a writer.
 CHUNK = 5_000
 
+#: Bytes of events and answers sent per statement, unless one event alone has more. A database accepts a
+#: billion in one text, and must store them in the time that a statement may take.
+STATEMENT_BYTES = 16_000_000
+
 #: Questions read per statement; each may have megabytes of answers.
 QUESTION_CHUNK = 16
 
@@ -79,6 +83,10 @@ class SideRows(NamedTuple):
             self.endings[number] = event.asked
             if isinstance(event, AnsweredFree) and event.text is not None:
                 self.answers[number] = event.text
+
+    def among(self, numbers: range) -> SideRows:
+        """The rows for the events with these numbers."""
+        return SideRows(*({n: table[n] for n in table if n in numbers} for table in self))
 
     def to_json(self) -> dict[str, str]:
         """Each table as the text of a JSON object."""
@@ -144,6 +152,37 @@ class Head:
         return rows
 
 
+class CommitPart(NamedTuple):
+    """What one statement of a commit adds, and the heads before and after it."""
+
+    rows: Sequence[Row]
+    side: SideRows
+    old: Head
+    new: Head
+
+
+def split_commit(rows: Sequence[Row], side: SideRows, old: Head, new: Head) -> list[CommitPart]:
+    """Split a commit into statements of a bounded size, to be executed in one transaction."""
+    sizes = [len(row.body) + len(side.answers.get(row.number, "")) for row in rows]
+    if sum(sizes) <= STATEMENT_BYTES or len(rows) == 1:
+        return [CommitPart(rows, side, old, new)]
+    groups: list[list[Row]] = []
+    room = 0
+    for row, size in zip(rows, sizes, strict=True):
+        if size > room:
+            groups.append([])
+            room = STATEMENT_BYTES
+        groups[-1].append(row)
+        room -= size
+    parts = []
+    for group in groups:
+        after = Head(group[-1].number + 1, group[-1].hash)
+        own = side.among(range(group[0].number, after.count))
+        parts.append(CommitPart(group, own, old, after))
+        old = after
+    return parts
+
+
 #: How questions are selected: by digests of analyst and key, by number, or by the digest of an analyst.
 QuestionFilter = Literal["keys", "number", "analyst"]
 
@@ -171,6 +210,8 @@ class Store(ABC):
     @abstractmethod
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head in one durable transaction; False if the head is not `old`.
+
+        What is too large for one statement is sent in several of the same transaction.
 
         After LedgerUnavailable the outcome is unknown until `head` is read.
         """

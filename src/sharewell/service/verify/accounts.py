@@ -30,6 +30,7 @@ from sharewell.privacy.ledger import (
     Released,
     Turn,
 )
+from sharewell.privacy.measurement import scale_runs, stored_rows
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Measurable, ParallelBlock
 from sharewell.query.domain import Domain
@@ -56,6 +57,8 @@ class AccountsAudit(Audit):
         self._rows: dict[int, int] = {}
         self._plans: dict[int, SparseVectorPlan | None] = {}
         self._released: set[int] = set()
+        #: The next event, its charge and its number of values, if it must continue a release.
+        self._continued: tuple[int, int, int] | None = None
         self._pending: set[int] = set()
         self._settings: Configured | None = None
         self._armed: set[int] = set()
@@ -63,6 +66,8 @@ class AccountsAudit(Audit):
 
     def visit(self, number: int, event: Event) -> None:
         """Check the next event."""
+        if self._continued and not isinstance(event, Released):
+            self._report_part()
         if isinstance(event, Asked | Turn | Done | Left | Exceeded) and self._pending:
             self._report_overdue(number)
         if isinstance(event, Begun | CuratorAction):
@@ -96,6 +101,8 @@ class AccountsAudit(Audit):
         if not len(self.snapshot):
             self.fault("not-opened", None, "The ledger is empty: no dataset was opened.")
         self.check.count("payers", len(self._shares))
+        if self._continued:
+            self._report_part()
         for charge in self._rows.keys() - self._released:
             text = "What was paid for is not released yet; the next start releases it."
             self.check.note("not-released", charge, text)
@@ -215,13 +222,12 @@ class AccountsAudit(Audit):
             if not paid or plan.neighbours != self._curator.neighbours:
                 self._report_noise(number)
         elif kinds == {"measure", "scales"}:
-            self._rows[number] = len(charged.purpose["scales"])
+            self._rows[number] = stored_rows(charged)
             self._pending.add(number)
             if self._curator is None:
                 return
             block = _read_block(self._curator.domain, charged.purpose["measure"])
-            scales = self._curator.scales(block, cost)
-            if [scale.hex() for scale in scales.tolist()] != charged.purpose["scales"]:
+            if scale_runs(self._curator.scales(block, cost)) != charged.purpose["scales"]:
                 self._report_noise(number)
         else:
             self.fault("purpose", number, "The charge does not say what it pays for.")
@@ -230,8 +236,14 @@ class AccountsAudit(Audit):
         self.fault("noise", number, "The stated noise is not what the cost buys.")
 
     def _release(self, number: int, event: Released) -> None:
+        charge, found = event.charge, len(event.values) + event.rest
+        is_first = self._continued != (number, charge, found)
+        if is_first and self._continued:
+            self._report_part()
+        self._continued = (number + 1, charge, event.rest) if event.rest else None
+        if not is_first:
+            return
         self.check.count("releases")
-        charge, found = event.charge, len(event.values)
         if charge not in self._rows:
             self._report_unpaid(number, charge, "releases values for")
         elif charge in self._released:
@@ -241,6 +253,14 @@ class AccountsAudit(Audit):
             self.fault("rows", number, text)
         self._released.add(charge)
         self._pending.discard(charge)
+
+    def _report_part(self) -> None:
+        """All values of a charge are released in one commit, one event directly after the other."""
+        number, charge, rest = self._continued or (0, 0, 0)
+        if not self.has_gap:
+            text = f"{rest} values of event {charge} are missing after it."
+            self.fault("rows", number - 1, text)
+        self._continued = None
 
     def _report_overdue(self, number: int) -> None:
         """Nothing new starts before every charge is released, not even after a crash."""

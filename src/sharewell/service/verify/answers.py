@@ -29,6 +29,7 @@ from sharewell.privacy.ledger import (
     Left,
     Recovered,
     Refused,
+    Released,
 )
 from sharewell.privacy.measurement import Measure
 from sharewell.query.block import Block
@@ -156,25 +157,28 @@ class AnswersAudit(Audit):
             self._curator.grant(event.payer, event.share)
 
     def _leave(self, number: int, payer: str) -> None:
-        donation = self._has_donated(number, payer)
+        donation = self._donation(number, payer)
         mechanism = self._ready(number)
         if mechanism is None:
             self._curator.retire(payer)
             return
-        self._recorded.offer([number - 2] if donation else [])
+        self._recorded.offer([] if donation is None else [donation])
         try:
-            mechanism.leave(payer, donate=donation)
+            mechanism.leave(payer, donate=donation is not None)
         except ReplayMismatch:
             self._curator.retire(payer)
             raise
-        self._charged.pop(number - 2, None)
+        if donation is not None:
+            self._charged.pop(donation, None)
 
-    def _has_donated(self, left: int, payer: str) -> bool:
-        """Whether the charge and release just before a departure are the analyst's donation."""
-        charged = self.snapshot.get(left - 2)
-        if left - 2 not in self._charged or self._recorded.released_at(left - 2) != left - 1:
-            return False
-        return isinstance(charged, Charged) and set(charged.bill) == {payer} and is_seed(charged)
+    def _donation(self, left: int, payer: str) -> int | None:
+        """The charge just before a departure, with its release, that is the analyst's donation."""
+        released = self.snapshot.get(left - 1)
+        charge = released.charge if isinstance(released, Released) else None
+        charged = None if charge is None else self._charged.get(charge)
+        if charge is None or charged is None or self._recorded.next_after(charge) != left:
+            return None
+        return charge if set(charged.bill) == {payer} and is_seed(charged) else None
 
     def _recover(self, number: int, event: Recovered) -> None:
         """Book what was lost; charges that were not released before stay without a release."""
@@ -191,7 +195,7 @@ class AnswersAudit(Audit):
         self._charged[number] = charged
         if self._mechanism is not None and not is_seed(charged) and "measure" in charged.purpose:
             return
-        left = self.snapshot.get(number + 2)
+        left = self.snapshot.get(self._recorded.next_after(number))
         if isinstance(left, Left) and set(charged.bill) == {left.payer}:
             return
         self._restart(number)

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from sharewell.config import Config
 from sharewell.errors import PrivacyError
 from sharewell.mechanisms.base import decode
@@ -24,7 +22,7 @@ from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Decode
 from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.ledger import Answered, Armed, Charged, Event, Exceeded, Released
-from sharewell.privacy.measurement import Measurement, Reservation
+from sharewell.privacy.measurement import Measurement, Reservation, StoredRelease
 from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sensitivity import checked
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
@@ -50,7 +48,8 @@ class RecordedCharges:
 
     def __init__(self, snapshot: LedgerSnapshot) -> None:
         self.charges: dict[int, Charged] = {}
-        self.released: dict[int, tuple[int, Released]] = {}
+        #: For each charge the first and the last event that released its values, and the values.
+        self.released: dict[int, tuple[int, int, StoredRelease]] = {}
         self.armed: set[int] = set()
         #: Charges that some answer names as its own.
         self.named: set[int] = set()
@@ -59,7 +58,10 @@ class RecordedCharges:
                 case Charged():
                     self.charges[number] = event
                 case Released(charge):
-                    self.released.setdefault(charge, (number, event))
+                    first, _, release = self.released.get(charge, (number, number, StoredRelease()))
+                    if first == number or release.is_continued_by(event):
+                        release.add(event)
+                        self.released[charge] = first, number, release
                 case Armed(charge):
                     self.armed.add(charge)
                 case Answered(_, answers):
@@ -79,8 +81,13 @@ class RecordedCharges:
         return next((each.purpose["measure"] for each in self.charges.values() if is_seed(each)), None)
 
     def released_at(self, charge: int) -> float:
-        """The number of the event that released the values of a charge; infinite if none did."""
-        return self.released[charge][0] if charge in self.released else math.inf
+        """The number of the event that released the last value of a charge; infinite if none did."""
+        return self.released[charge][1] if charge in self.released else math.inf
+
+    def next_after(self, charge: int) -> int:
+        """The number of the first event after a charge and the release that directly follows it."""
+        first, last, _ = self.released.get(charge, (-1, -1, None))
+        return last + 1 if first == charge + 1 else charge + 2
 
     def offer_from(self, position: int) -> None:
         """Hand out the charges from an event on that were not handed out before."""
@@ -102,7 +109,7 @@ class RecordedCharges:
             raise ReplayMismatch(f"The values of event {number} were never released")
         self.taken.add(number)
         if number in self.released:
-            self.latest = max(self.latest, self.released[number][0])
+            self.latest = max(self.latest, self.released[number][1])
         return number
 
     @property
@@ -162,7 +169,7 @@ class ReplayedCurator(DryCurator):
         self.positives.update({n: plan.positives - self.positives[n] for n, plan in self.plans.items()})
 
     def _measurement(self, number: int, reserved: Reservation) -> Measurement:
-        values = np.array(self.recorded.released[number][1].values, dtype=np.int64)
+        values = self.recorded.released[number][2].values
         if len(values) != len(reserved.block):
             raise ReplayMismatch(f"Event {number} paid for another number of values than were released")
         variances = self._variances(reserved.scales)
