@@ -99,10 +99,15 @@ class Domain:
                     f"The measures of a domain cannot be {measure!r}.", hint="Use Measure."
                 )
         names = [name for a in self.attributes for name in (a.name, *a.bins_by_name)]
-        names += [measure.name for measure in self.measures]
-        for i, name in enumerate(names):
-            if name.casefold() in (other.casefold() for other in names[:i]):
-                raise DomainError(f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL.")
+        # A measure may have the name of an attribute: sums mean the measure, conditions the attribute.
+        bins = [name for a in self.attributes for name in a.bins_by_name]
+        for each in (names, [*bins, *(measure.name for measure in self.measures)]):
+            folded = [name.casefold() for name in each]
+            for i, name in enumerate(each):
+                if folded[i] in folded[:i]:
+                    raise DomainError(
+                        f"Duplicate name {name!r}.", hint="Names are case-insensitive in SQL."
+                    )
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
