@@ -67,7 +67,7 @@ class Aggregate:
 class Average:
     """The answers of one block divided by those of another; None unless the count is positive.
 
-    Every average lies between `low` and `high`. That of a measure is centred: `middle` is to be added.
+    That of a measure is centred: `middle` is to be added; and it lies between `low` and `high`.
     """
 
     total: int
@@ -78,7 +78,7 @@ class Average:
     middle: Fraction = Fraction(0)
 
     def within(self, value: float) -> float:
-        """Return the nearest number that an average can be."""
+        """Return the nearest number that the average can be."""
         low = -math.inf if self.low is None else float(self.low)
         high = math.inf if self.high is None else float(self.high)
         return min(max(value, low), high)

@@ -37,7 +37,7 @@ class AggregateQueries(NamedTuple):
     """The queries of an aggregate: its count or sum and, if needed, the count of the rows summed.
 
     A sum over bins counts each row as the midpoint of its bin, and `edges` as the lower or upper edge.
-    That of a measure counts it as its distance from `middle`. `limits` are those of an average.
+    That of a measure counts it as its distance from `middle`, and its average is within `limits`.
     """
 
     bought: tuple[LinearQuery, ...]
@@ -124,10 +124,7 @@ class Aggregates(Conditions):
         unit, whole = on_grid(known)
         weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
         total = _first_match(branches, lambda number: weights.get(number, 0)) * unit
-        if not average:
-            return AggregateQueries((total,))
-        limits = (min(known), max(known)) if known else None
-        return AggregateQueries((total, _first_match(branches, _is_known)), limits=limits)
+        return AggregateQueries((total, _first_match(branches, _is_known)) if average else (total,))
 
     def _measured(self, measure: Measure, *, average: bool) -> AggregateQueries:
         """Return the centred sum of a measure, in its unit, and the number of its values."""
@@ -151,9 +148,7 @@ class Aggregates(Conditions):
         total, *edges = (self._cells(column, weights) * unit for unit, weights in found)
         count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))
         bins = attribute if isinstance(attribute, Binned) else None
-        if not average:
-            return AggregateQueries((total,), tuple(edges), bins)
-        return AggregateQueries((total, count), tuple(edges), bins, _limits(attribute))
+        return AggregateQueries((total, count) if average else (total,), tuple(edges), bins)
 
     def _branches(self, node: exp.Case) -> Branches:
         default = node.args.get("default")
@@ -209,15 +204,6 @@ def on_grid(
         while largest * 10 <= unit * MAX_WEIGHT:
             unit /= 10
     return unit, [rounded(number / unit) for number in numbers]
-
-
-def _limits(attribute: Attribute) -> tuple[Fraction, Fraction] | None:
-    """Return the least and the greatest number that an attribute's values are."""
-    if isinstance(attribute, Integer | Binned):
-        first, last = attribute.edges[0], attribute.edges[-1]
-        return Fraction(first), Fraction(last - (1 if isinstance(attribute, Integer) else 0))
-    numbers = attribute.measures
-    return (min(numbers), max(numbers)) if numbers else None
 
 
 @lru_cache(maxsize=256)
