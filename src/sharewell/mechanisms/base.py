@@ -44,6 +44,10 @@ class Answer:
 
     Rows of a block that were measured together share one charge: each carries its whole cost, and
     `charge` is the number of the event in the ledger.
+
+    An answer of a statement of several blocks may have its `covariances` with the answers of other
+    blocks in the same row, by block; and that to a sum over bins the limits of `edges`, by place in
+    `Statement.edge_sums`.
     """
 
     value: float
@@ -53,6 +57,17 @@ class Answer:
     cost: Fraction = NOTHING
     payer: str | None = None
     charge: int | None = None
+    covariances: tuple[tuple[int, float], ...] = ()
+    edges: tuple[tuple[int, EdgeEstimate], ...] = ()
+
+
+class EdgeEstimate(NamedTuple):
+    """Estimates of the sums of lower and of upper edges, and how far they may be off, at 95 %."""
+
+    lower: float
+    below: float
+    upper: float
+    above: float
 
     @property
     def is_determined(self) -> bool:
@@ -163,6 +178,15 @@ class Mechanism(ABC):
 
         Changes nothing, so that any number of threads can ask a snapshot.
         """
+
+    def covariances(
+        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+    ) -> NDArray[np.float64] | None:
+        """The covariances of the current estimates of two blocks, row by row; None if not known.
+
+        NaN where an estimate is undetermined.
+        """
+        return None
 
     # Asking
 

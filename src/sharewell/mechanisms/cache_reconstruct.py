@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharewell.cancellation import checked
 from sharewell.errors import PrivacyError
@@ -240,6 +241,19 @@ class CacheReconstruct(Mechanism):
         cost = self.query_budget if fresh else NOTHING
         sources = tuple("cached" if cached else "measured" for cached in known)
         return Prospect(cost, standard_errors(variances, block), sources)
+
+    def covariances(
+        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+    ) -> NDArray[np.float64] | None:
+        """Those of the best estimates; the paper's printed answers are not estimates."""
+        if not self.best_estimates:
+            return None
+        scales = [float(a.scale * b.scale) for a, b in zip(left, right, strict=True)]
+        places = np.flatnonzero(scales)
+        rows = [[block[at].primitive for at in places.tolist()] for block in (left, right)]
+        found = np.zeros(len(scales))
+        found[places] = self._reconstruction.covariances(*rows) if len(places) else 0.0
+        return found * scales
 
     def snapshot(self) -> Self:
         """With its own cache; the solver's arrays are shared until they change."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sharewell.mechanisms.base import Answer, Mechanism, Prospect, Question, Work
 from sharewell.mechanisms.declaration import Guarantee
 from sharewell.privacy.budget import Amount
@@ -40,6 +43,12 @@ class Independent(Mechanism):
     def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
         """As the analyst's own instance does."""
         return self._alone[analyst].expect(block, analyst, pay)
+
+    def covariances(
+        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+    ) -> NDArray[np.float64] | None:
+        """Those of the analyst's own instance."""
+        return self._alone[analyst].covariances(left, right, analyst)
 
     def snapshot(self) -> Self:
         """A snapshot of every instance."""

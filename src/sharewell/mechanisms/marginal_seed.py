@@ -192,7 +192,6 @@ class MarginalSeed:
         return seed
 
 
-
 def marginal_cell(query: LinearQuery) -> tuple[int, int, int] | None:
     """The marginal, data vector and row there, where a query counts one cell of a marginal."""
     found = products_of(query)

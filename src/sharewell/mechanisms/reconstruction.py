@@ -40,6 +40,8 @@ MANY = 64
 #: A seed is vague where its rows have more than this many times the variance of a measured row. A
 #: covariance that holds both loses that many digits, and more where a row has many cells.
 VAGUE = 1e6
+#: The most that a query is multiplied by to have about the variance of another.
+MOST_BALANCED = 2**20
 #: By how much rounding may raise the variance of a measured row above that of its own noise.
 SLACK = 1e-6
 
@@ -160,6 +162,28 @@ class Reconstruction:
                     part.flags.writeable = False
                 self._estimates[key] = found
         return found
+
+    def covariances(self, left: Sequence[LinearQuery], right: Sequence[LinearQuery]) -> Vector:
+        """The covariances of the estimates of pairs of queries; NaN where one is undetermined.
+
+        By polarization: Var(a q + b r) = a^2 Var(q) + b^2 Var(r) + 2 a b Cov(q, r), with factors that
+        give both queries about the same variance, so that few digits cancel.
+        """
+        first, second = self.estimate(left)[1], self.estimate(right)[1]
+        known = np.isfinite(first) & np.isfinite(second) & (first > 0) & (second > 0)
+        ratios = np.sqrt(np.divide(first, second, out=np.ones(len(left)), where=known))
+        a = np.clip(np.rint(1 / ratios), 1, MOST_BALANCED)
+        b = np.clip(np.rint(ratios), 1, MOST_BALANCED)
+        sums = [q * int(x) + r * int(y) for q, r, x, y in zip(left, right, a, b, strict=True)]
+        variances = np.zeros(len(sums))
+        places = [at for at, query in enumerate(sums) if not query.is_zero]
+        if places:
+            scales = np.array([float(sums[at].scale) for at in places])
+            variances[places] = self.estimate([sums[at].primitive for at in places])[1] * scales**2
+        with np.errstate(invalid="ignore"):
+            found = (variances - a**2 * first - b**2 * second) / (2 * a * b)
+            most = np.sqrt(first * second)
+            return np.where(known, np.clip(found, -most, most), np.nan)
 
     def variances_after(
         self, queries: Sequence[LinearQuery], rows: Sequence[LinearQuery], variances: Vector

@@ -24,6 +24,9 @@ from sharewell.query.domain import Domain
 class LinearQuery:
     """A weight for every cell; its answer is the sum of weight times count over all cells.
 
+    With measures, there is a weight for every vector of every cell. Predicates and weighted counts have
+    theirs on the counts alone, and `where` restricts all vectors of a query to some cells.
+
     Queries are immutable values: queries with equal weights are equal, hash equal and have the same
     `key`, however they were written. Predicates (weights 0 and 1) combine with `&`, `|` and `~`; all
     queries combine with `+`, `-` and multiplication by a number.
@@ -49,7 +52,7 @@ class LinearQuery:
     @classmethod
     def all(cls, domain: Domain) -> LinearQuery:
         """Return the query that counts all rows."""
-        return cls(domain, Fraction(1), diagram.ones(*domain.shape))
+        return cls.of_vectors(domain, {})
 
     @classmethod
     def zero(cls, domain: Domain) -> LinearQuery:
@@ -58,7 +61,10 @@ class LinearQuery:
 
     @classmethod
     def cell(cls, domain: Domain, index: int) -> LinearQuery:
-        """Return the query that counts one cell, given by its index in C order."""
+        """Return the query that counts one cell, given by its index in C order.
+
+        With measures, the index is one of `domain.shape`: of a cell and one of its vectors.
+        """
         if not 0 <= index < domain.size:
             raise QueryError(
                 f"Cell {index} is out of range.", hint=f"The domain has {domain.size:,} cells."
@@ -110,8 +116,19 @@ class LinearQuery:
         return cls(domain, scale * factor, root)
 
     @classmethod
+    def vector(cls, domain: Domain, at: int) -> LinearQuery:
+        """Return the query that sums one of the domain's vectors over all cells, such as a measure."""
+        return cls.of_vectors(domain, {len(domain.attributes): _one_hot(domain.vectors, at)})
+
+    @classmethod
     def of_vectors(cls, domain: Domain, vectors: Mapping[int, NDArray[Any]]) -> LinearQuery:
-        """Multiply integer weight vectors, keyed by the attributes' positions."""
+        """Multiply integer weight vectors, keyed by the attributes' positions.
+
+        With measures, the last position has the weights of the vectors; without it, rows are counted.
+        """
+        last = len(domain.attributes)
+        if domain.measures and last not in vectors:
+            vectors = {**vectors, last: _one_hot(domain.vectors, 0)}
         scale, root = diagram.product(domain.shape, vectors)
         return cls(domain, Fraction(scale), root)
 
@@ -142,7 +159,7 @@ class LinearQuery:
         return f"LinearQuery({scale}{' + '.join(terms[:2])}{more})"
 
     def _factors(self, vectors: Sequence[Weights]) -> Iterator[str]:
-        for attribute, weights in zip(self.domain.attributes, vectors, strict=True):
+        for attribute, weights in zip(self.domain.attributes, vectors, strict=False):
             if not (weights == 1).all():
                 edges = np.flatnonzero(np.diff(weights != 0, prepend=False, append=False)).tolist()
                 runs = list(zip(edges[::2], edges[1::2], strict=True))
@@ -150,6 +167,8 @@ class LinearQuery:
                 more = ", ..." if len(runs) > 3 else ""
                 plain = weights.min() >= 0 and weights.max() == 1
                 yield f"{attribute.name}[{', '.join(shown)}{more}]" + ("" if plain else " weighted")
+        if self.domain.measures and vectors[-1].tolist() != _one_hot(self.domain.vectors, 0).tolist():
+            yield f"vectors{vectors[-1].tolist()}"
 
     # Algebra
 
@@ -171,11 +190,37 @@ class LinearQuery:
         if root is None:
             return LinearQuery.all(self.domain)
         scale, root = diagram.complement(root)
-        return LinearQuery(self.domain, Fraction(scale), root)
+        outside = LinearQuery(self.domain, Fraction(scale), root)
+        return outside._product(LinearQuery.all(self.domain)) if self.domain.measures else outside
 
     def where(self, predicate: LinearQuery) -> LinearQuery:
         """Restrict the query to the rows that a predicate selects: the cell-by-cell product."""
         self._same_domain(predicate)
+        return self._product(predicate._on_every_vector())
+
+    def _on_every_vector(self) -> LinearQuery:
+        """The weights that a query has on the counts, on every vector."""
+        if not self.domain.measures or self.root is None:
+            return self
+        if not self.counts_rows:
+            raise QueryError(
+                "Only a query that counts rows can restrict another.", hint="Use a predicate."
+            )
+        memo: dict[Node, diagram.Scaled] = {}
+
+        def visit(node: Node) -> diagram.Scaled:
+            if node.children == (diagram.TERMINAL,):
+                return 1, diagram.ones(node.size)
+            if node not in memo:
+                parts = [visit(child) for child in node.children]
+                memo[node] = diagram.make(node.size, node.starts, node.weights, node.which, parts)
+            return memo[node]
+
+        scale, root = visit(self.root)
+        return LinearQuery(self.domain, self.scale * scale, root)
+
+    def _product(self, predicate: LinearQuery) -> LinearQuery:
+        """Multiply two queries weight by weight."""
         if self.root is None or predicate.root is None:
             return LinearQuery.zero(self.domain)
         scale, root = diagram.multiply(self.root, predicate.root)
@@ -235,6 +280,8 @@ class LinearQuery:
                 "&, | and ~ require predicates, but this query has weights other than 0 and 1.",
                 hint="Use +, - or `where`.",
             )
+        if not self.counts_rows:
+            raise QueryError("&, | and ~ require predicates, but this query sums a measure.")
         return self
 
     def _same_domain(self, other: LinearQuery) -> None:
@@ -257,6 +304,17 @@ class LinearQuery:
     def is_predicate(self) -> bool:
         """Whether every weight is 0 or 1."""
         return self.root is None or (self.root.is_predicate and self.scale == 1)
+
+    @cached_property
+    def counts_rows(self) -> bool:
+        """Whether the query has no weight on a measure."""
+        nodes = {self.root} - {None}
+        for _ in self.domain.attributes if self.domain.measures else ():
+            nodes = {child for node in nodes if node for child in node.children}
+        counts = [1] + [0] * (self.domain.vectors - 1)
+        return not self.domain.measures or all(
+            node is None or node.vectors[0][0].tolist() == counts for node in nodes
+        )
 
     @cached_property
     def max_abs(self) -> Fraction:

@@ -5,8 +5,9 @@ Privacy: everything here post-processes noisy answers and public labels, and cos
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
@@ -51,19 +52,36 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """The answers of one block: a COUNT or a SUM; `edges` of a sum over bins is one of `edge_sums`."""
+    """The answers of one block: a COUNT or a SUM; `edges` of a sum over bins is one of `edge_sums`.
+
+    The block of a measure's sum is centred: `middle` is to be added for each row that `count` counts.
+    """
 
     block: int
     edges: int | None = None
+    count: int | None = None
+    middle: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
 class Average:
-    """The answers of one block divided by those of another; None unless the count is positive."""
+    """The answers of one block divided by those of another; None unless the count is positive.
+
+    That of a measure is centred: `middle` is to be added; and it lies between `low` and `high`.
+    """
 
     total: int
     count: int
     edges: int | None = None
+    low: Fraction | None = None
+    high: Fraction | None = None
+    middle: Fraction = Fraction(0)
+
+    def within(self, value: float) -> float:
+        """Return the nearest number that the average can be."""
+        low = -math.inf if self.low is None else float(self.low)
+        high = math.inf if self.high is None else float(self.high)
+        return min(max(value, low), high)
 
 
 Expression = GroupKey | Aggregate | Average
@@ -185,6 +203,23 @@ class Statement:
         """Whether some column of the result is an average."""
         return any(isinstance(output.source, Average) for output in self.outputs)
 
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of blocks whose answers are combined in the result: sums and their counts."""
+        found = {}
+        for output in self.outputs:
+            match output.source:
+                case Aggregate(block, _, int(count)) | Average(block, count, None):
+                    found[block, count] = None
+        return tuple(found)
+
+    @cached_property
+    def free_blocks(self) -> tuple[ParallelBlock, ...]:
+        """What is estimated beside the answers and never bought: as many rows as that takes."""
+        edges = [block for sums in self.edge_sums for block in (sums.lower, sums.upper)]
+        again = self.blocks if len(self.blocks) > 1 else ()
+        return (*edges, *again, *(self.blocks[left] for left, _ in self.pairs))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the result's columns."""
@@ -223,12 +258,20 @@ class Statement:
         match term:
             case GroupKey():
                 return term.labels
-            case Aggregate(block):
+            case Aggregate(block, _, None):
                 return values[block * rows : (block + 1) * rows]
+            case Aggregate(block, _, count, middle):
+                return [
+                    None if a is None or b is None else a + _like(b, middle) * b
+                    for a, b in self._pairs(block, count, values)
+                ]
             case Average(total, count):
-                pairs = zip(*(self._column(Aggregate(at), values) for at in (total, count)), strict=True)
-                return [a / b if a is not None and b is not None and b > 0 else None for a, b in pairs]
+                return [_ratio(term, a, b) for a, b in self._pairs(total, count, values)]
         return [term] * rows
+
+    def _pairs(self, left: int, right: int, values: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+        """Return the answers of two blocks, row by row."""
+        return zip(*(self._column(Aggregate(at), values) for at in (left, right)), strict=True)
 
     def _decide(self, values: Sequence[Value], leaf: Predicate, unknown: bool) -> Mask:
         """Evaluate a HAVING leaf on every row."""
@@ -243,3 +286,18 @@ class Statement:
                 truths = [unknown if None in pair else compare(*pair) for pair in pairs]
                 return np.array(truths, dtype=bool)
         raise TypeError(f"{leaf!r} is not a predicate over rows")
+
+
+def _like(value: Value, number: Fraction) -> Value:
+    """Return a number as a value can be combined with it: exactly, or as a float."""
+    return float(number) if isinstance(value, float) else number
+
+
+def _ratio(average: Average, total: Value, count: Value) -> Value:
+    """Divide a sum by a count; None unless both are known, and the count is positive."""
+    if total is None or count is None or not count > 0:
+        return None
+    value = total / count
+    if average.middle:
+        value += _like(value, average.middle)
+    return average.within(value) if isinstance(value, float) else value

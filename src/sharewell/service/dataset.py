@@ -41,6 +41,7 @@ from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.statement import Statement
 from sharewell.service import serialization
+from sharewell.service.answer_steps import statement_work
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
@@ -209,7 +210,7 @@ class DatasetService:
         statement = self._compile_new(sql)
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
-        self._limit(statement, [mechanism.work(block) for block in statement.blocks])
+        self._limit(statement, statement_work(mechanism, statement, pay=True))
         turn = self._quoting[analyst]
         while not turn.acquire(timeout=CANCEL_POLL):
             check()
@@ -285,7 +286,7 @@ class DatasetService:
         # On a snapshot, since the worker may change the mechanism meanwhile.
         mechanism = self._worker.published.get().mechanism
         self._worker.state.mechanism.require(analyst)
-        seconds = self._limit(sql, [mechanism.work(block, pay=pay) for block in sql.blocks])
+        seconds = self._limit(sql, statement_work(mechanism, sql, pay=pay))
         try:
             self._submissions.require_room(analyst)
         except StorageFull:

@@ -21,17 +21,21 @@ from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
 from sharewell.query.statement import Aggregate, Average, GroupKey, Projection, Statement
+from sharewell.service.intervals import (
+    WIDENING,
+    Interval,
+    combined,
+    covariance,
+    is_undetermined,
+    over_bins,
+    quotient,
+    ratio,
+    widened,
+)
 from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.durable import DurableLedger
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
-
-#: How much wider an interval must be to hold with 97.5 % instead of 95 %, so that two of them hold at
-#: once with 95 %, however their errors are correlated (Bonferroni). Gaussian noise needs
-#: 2.2414 / 1.96 = 1.144. One Laplace draw needs ln 40 / ln 20 = 1.231 from the exact 95 % interval, and
-#: 2.6085 / 2.06 = 1.267 from the one of `Mechanism.critical`, which lies between those of one draw and
-#: of sums of many.
-WIDENING = 1.27
 
 #: Where a value may have come from, the least reliable first.
 LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
@@ -42,9 +46,14 @@ LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
     "public",
 )
 
-Interval = tuple[float, float]
+#: A count, and an average that may be any number.
+_COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
+
+#: The interval of a number that nothing determines.
+ANYTHING = (-math.inf, math.inf)
 
 SHARE_USED_UP = "Not measured: your remaining share does not cover the cost."
+UNDETERMINED = "NULL: not determined by what was measured so far; it needs a paid question."
 GAINS_LITTLE = "Paying would hardly make the answer more precise."
 
 
@@ -54,7 +63,7 @@ GAINS_LITTLE = "Paying would hardly make the answer more precise."
 def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False) -> wire.Result:
     """A result: one row for each group that HAVING, ORDER BY and LIMIT leave."""
     fields = [_field(output, statement, answers) for output in statement.outputs]
-    kept = statement.select_rows([answer.value for answer in answers])
+    kept = statement.select_rows(values(answers))
     rows = tuple([tuple([field(row) for field in fields]) for row in kept])
     unpaid = pay and any(answer.source == "reconstructed" for answer in answers)
     payers = {answer.payer for answer in answers if answer.source != "public"}
@@ -65,17 +74,22 @@ def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False
         paid_by=payers.pop() if len(payers) == 1 else None,
         notes=(
             *notes(statement),
-            *(_average_notes(rows) if statement.has_average else ()),
+            *_number_notes(statement, rows),
             *((SHARE_USED_UP,) if unpaid else ()),
         ),
     )
 
 
+def values(answers: Sequence[Answer]) -> list[float | None]:
+    """The values of answers: None for those that nothing determines, which are NULL."""
+    return [None if is_undetermined(answer) else answer.value for answer in answers]
+
+
 def notes(statement: Statement) -> tuple[str, ...]:
     """What to know about the numbers of a result."""
     found = [
-        f"{column} is stored in bins: sums and averages use each bin's midpoint, and no interval covers "
-        "the resulting error."
+        f"{column} is stored in bins: sums and averages use each bin's midpoint, and their intervals "
+        "reach from its lower to its upper edge."
         for column in statement.midpoint_columns
     ]
     if statement.selects_by_noise:
@@ -83,15 +97,28 @@ def notes(statement: Statement) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _average_notes(rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Why some averages have no value, or no interval."""
-    numbers = [field for row in rows for field in row if isinstance(field, wire.Number)]
-    if any(each.value is None and each.source == "public" for each in numbers):
+def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Why some numbers have no value, or an interval that says nothing."""
+    nulls = [
+        each for row in rows for each in row if isinstance(each, wire.Number) and each.value is None
+    ]
+    if any(each.source == "public" for each in nulls):
         yield "NULL: the average of an empty set, whatever the rows are."
-    if any(each.value is None and each.source != "public" for each in numbers):
+    if any(each.interval == ANYTHING for each in nulls):
+        yield UNDETERMINED
+    if any(each.source != "public" and each.interval != ANYTHING for each in nulls):
         yield "NULL: the noisy count of the average is not positive."
-    if any(each.value is not None and each.interval is None for each in numbers):
+    averages = [
+        (row[at], _range(each.source, statement))
+        for at, each in enumerate(statement.outputs)
+        if isinstance(each.source, Average)
+        for row in rows
+        if row[at].value is not None
+    ]
+    if any(number.interval is None for number, _ in averages):
         yield "An average without an interval can have any value: its count may be 0."
+    if any(number.interval is not None and number.interval == limits for number, limits in averages):
+        yield "An average whose interval has every possible value: its count may be 0."
 
 
 def columns(statement: Statement) -> tuple[wire.ResultColumn, ...]:
@@ -112,54 +139,97 @@ def _field(output: Projection, statement: Statement, answers: Sequence[Answer]) 
     match output.source:
         case GroupKey(labels):
             return labels.__getitem__
-        case Aggregate(block):
-            return lambda row: number(answers[block * rows + row])
-        case Average(total, count):
-            return lambda row: mean(answers[total * rows + row], answers[count * rows + row])
+        case Aggregate(block, _, None) as aggregate:
+            return lambda row: number(answers[block * rows + row], aggregate)
+        case Aggregate(block, _, int(count)) as aggregate:
+            return lambda row: shifted(
+                answers[block * rows + row], answers[count * rows + row], aggregate
+            )
+        case Average(total, count) as average:
+            limits = _range(average, statement)
+            return lambda row: mean(
+                answers[total * rows + row], answers[count * rows + row], average, limits
+            )
 
 
-def number(answer: Answer) -> wire.Number:
-    """One answer."""
+def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:
+    """One answer; the interval of a sum over bins reaches from their lower to their upper edges."""
+    if is_undetermined(answer):
+        return wire.Number(value=None, interval=ANYTHING, source=answer.source)
+    interval = answer.interval
+    if aggregate.edges is not None:
+        edges = dict(answer.edges).get(aggregate.edges)
+        # The answers of older ledgers have none, and are given as they were.
+        interval = over_bins(answer.value, edges) if edges else interval
     return wire.Number(
         value=_finite(answer.value),
         standard_error=_finite(answer.standard_error),
-        interval=answer.interval,
+        interval=interval,
         source=answer.source,
     )
 
 
-def mean(total: Answer, count: Answer) -> wire.Number:
-    """A sum divided by a count; it has no value where the noisy count is not positive.
-
-    It has an interval and no standard error: the quotient of two noisy numbers has no variance, and a
-    linear approximation would need the covariance of the two, which is not kept.
-    """
+def shifted(total: Answer, count: Answer, aggregate: Aggregate) -> wire.Number:
+    """The sum of a measure, from its centred sum and the number of its values."""
+    source = _weaker(total, count)
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle, block = float(aggregate.middle), aggregate.count or 0
+    error, interval = combined(total, count, middle, covariance(total, block))
     return wire.Number(
-        value=_finite(total.value / count.value) if count.value > 0 else None,
-        standard_error=None,
-        interval=_quotient(total, count),
-        source=min(total.source, count.source, key=LEAST_RELIABLE_FIRST.index),
+        value=_finite(total.value + middle * count.value),
+        standard_error=error,
+        interval=interval,
+        source=source,
     )
 
 
-def _quotient(total: Answer, count: Answer) -> Interval | None:
-    """The range of the quotient while both numbers lie in their intervals; None where it is unbounded.
+def mean(
+    total: Answer, count: Answer, average: Average = _AVERAGE, limits: Interval | None = None
+) -> wire.Number:
+    """A sum divided by a count; it has no value where the noisy count is not positive.
 
-    The true quotient lies in it whenever the two true numbers lie in their intervals.
+    It has an interval and no standard error: the quotient of two noisy numbers has no variance. The
+    interval is within the limits of the average, and reaches from one to the other where the count may
+    be 0. Without limits there is none then.
     """
-    if total.interval is None or count.interval is None:
-        return None
-    (low, high), (least, most) = _widened(total), _widened(count)
-    # Not only where it crosses 0: a count may then be arbitrarily close to 0.
-    if not least > 0 or not all(map(math.isfinite, (low, high, most))):
-        return None
-    return low / (most if low >= 0 else least), high / (least if high >= 0 else most)
+    source = _weaker(total, count)
+    if _is_empty(count):
+        return wire.Number(value=None, source=source)
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle = float(average.middle)
+    value = average.within(total.value / count.value + middle) if count.value > 0 else None
+    edges = dict(total.edges).get(average.edges) if average.edges is not None else None
+    if average.edges is not None and edges is None:
+        limits = None  # The answers of older ledgers have none, and are given as they were.
+    if edges is not None:
+        sums = over_bins(total.value, edges, WIDENING)
+        found = sums and quotient(sums, widened(count))
+    else:
+        found = ratio(total, count, covariance(total, average.count))
+    interval = found and (found[0] + middle, found[1] + middle)
+    if limits is not None and total.interval is not None and count.interval is not None:
+        low, high = interval or limits
+        interval = min(max(low, limits[0]), limits[1]), min(max(high, limits[0]), limits[1])
+    return wire.Number(value=_finite(value), standard_error=None, interval=interval, source=source)
 
 
-def _widened(answer: Answer) -> Interval:
-    low, high = answer.interval or (-math.inf, math.inf)
-    below, above = answer.value - low, high - answer.value
-    return answer.value - WIDENING * below, answer.value + WIDENING * above
+def _range(average: Average, statement: Statement) -> Interval | None:
+    """The least and the greatest number that an average of a measure or over bins can be."""
+    limits = average if average.edges is None else statement.edge_sums[average.edges]
+    if limits.low is None or limits.high is None:
+        return None
+    return float(limits.low), float(limits.high)
+
+
+def _is_empty(count: Answer) -> bool:
+    """Whether a count is 0 whatever the rows are."""
+    return count.source == "public" and count.value == 0
+
+
+def _weaker(*answers: Answer) -> Source:
+    return min((answer.source for answer in answers), key=LEAST_RELIABLE_FIRST.index)
 
 
 # Quotes

@@ -20,7 +20,7 @@ from sharewell.errors import (
     StorageFull,
     TooMany,
 )
-from sharewell.mechanisms.base import Answer, Mechanism, total_cost
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, total_cost
 from sharewell.privacy.driver import Step
 from sharewell.privacy.ledger import (
     Answered,
@@ -33,8 +33,10 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
+from sharewell.service.answer_steps import answer_steps
 from sharewell.service.ledger.codec import free_answers, read_answers
 from sharewell.service.release_slots import slot_start
+from sharewell.service.serialization import values
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1
@@ -130,13 +132,12 @@ class Submission:
     # As an item of a batch
 
     def steps(self, mechanism: Mechanism) -> Iterator[Step[tuple[Answer, ...]]]:
-        """The steps that answer it, one for each block of the statement."""
-        for block in self.statement.blocks:
-            yield mechanism.step(block, self.analyst, pay=self.pay)
+        """The steps that answer it; the last one returns all answers."""
+        return answer_steps(mechanism, self.statement, self.analyst, pay=self.pay)
 
     def finish(self, answers: list[tuple[Answer, ...]]) -> tuple[Answered | AnsweredFree]:
         """Keep the answers until they are stored; free ones are stored beside the chain."""
-        self._computed = computed = tuple([answer for part in answers for answer in part])
+        self._computed = computed = answers[-1]
         plain = tuple([to_plain(answer) for answer in computed])
         is_free = all(answer.charge is None for answer in computed)
         return (free_answers(self.number, plain) if is_free else Answered(self.number, plain),)
@@ -232,7 +233,7 @@ class Submission:
     @property
     def rows(self) -> list[tuple[Any, ...]]:
         """The result as SQL would show it, without errors."""
-        return self.statement.rows([answer.value for answer in self.answers])
+        return self.statement.rows(values(self.answers))
 
 
 class Submissions:
@@ -516,7 +517,15 @@ def not_computed() -> QueryError:
 
 
 def to_plain(answer: Answer) -> dict[str, Any]:
-    """An answer as plain data for the ledger; infinite numbers are written as text."""
+    """An answer as plain data for the ledger; infinite numbers are written as text.
+
+    Covariances and edges are left out where there are none, as in older ledgers.
+    """
+    more: dict[str, Any] = {}
+    if answer.covariances:
+        more["covariances"] = [[block, each] for block, each in answer.covariances]
+    if answer.edges:
+        more["edges"] = [[place, *map(_write, edges)] for place, edges in answer.edges]
     return {
         "value": _write(answer.value),
         "standard_error": _write(answer.standard_error),
@@ -525,6 +534,7 @@ def to_plain(answer: Answer) -> dict[str, Any]:
         "cost": str(answer.cost),
         "payer": answer.payer,
         "charge": answer.charge,
+        **more,
     }
 
 
@@ -539,6 +549,8 @@ def from_plain(stored: Mapping[str, Any]) -> Answer:
         Fraction(stored["cost"]),
         stored["payer"],
         stored["charge"],
+        tuple([(block, each) for block, each in stored.get("covariances", ())]),
+        tuple([(each[0], EdgeEstimate(*map(float, each[1:]))) for each in stored.get("edges", ())]),
     )
 
 

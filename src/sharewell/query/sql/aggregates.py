@@ -21,6 +21,7 @@ from sharewell.query.attribute import Attribute, Binned, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
+from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
 from sharewell.query.sql.conditions import Conditions, is_null
 from sharewell.query.sql.constants import constant_text, read_constant, type_name
@@ -33,19 +34,22 @@ _Weighted = tuple[LinearQuery, LinearQuery]
 
 
 class AggregateQueries(NamedTuple):
-    """The queries of an aggregate: its count or sum and, for AVG, the count to divide by.
+    """The queries of an aggregate: its count or sum and, if needed, the count of the rows summed.
 
     A sum over bins counts each row as the midpoint of its bin, and `edges` as the lower or upper edge.
+    That of a measure counts it as its distance from `middle`, and its average is within `limits`.
     """
 
     bought: tuple[LinearQuery, ...]
     edges: tuple[LinearQuery, ...] = ()
     bins: Binned | None = None
+    limits: tuple[Fraction, Fraction] | None = None
+    middle: Fraction = Fraction(0)
 
     def where(self, rows: LinearQuery) -> AggregateQueries:
         """Restrict all queries to some rows."""
         bought, edges = (tuple(query.where(rows) for query in part) for part in self[:2])
-        return AggregateQueries(bought, edges, self.bins)
+        return self._replace(bought=bought, edges=edges)
 
 
 @dataclass
@@ -96,6 +100,8 @@ class Aggregates(Conditions):
     def _known(self, argument: exp.Expr) -> LinearQuery:
         """Return the rows on which the argument of COUNT is not NULL."""
         if isinstance(argument, exp.Column):
+            if measure := self.source.find_measure(argument):
+                return LinearQuery.vector(self.source.domain, self._vectors(measure)[0])
             column = self.source.column(argument)
             null, _ = is_null(column)
             return self._cells(column, ~null[column.groups])
@@ -106,6 +112,9 @@ class Aggregates(Conditions):
     def _numbers(self, argument: exp.Expr, *, average: bool) -> AggregateQueries:
         """Return the number that each row adds to a sum and, for AVG, the rows that have a number."""
         if isinstance(argument, exp.Column):
+            measure = self.source.find_measure(argument)
+            if measure is not None:
+                return self._measured(measure, average=average)
             return self._column_numbers(argument, average=average)
         if isinstance(argument, exp.Case):
             branches = self._branches(argument)
@@ -116,6 +125,18 @@ class Aggregates(Conditions):
         weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
         total = _first_match(branches, lambda number: weights.get(number, 0)) * unit
         return AggregateQueries((total, _first_match(branches, _is_known)) if average else (total,))
+
+    def _measured(self, measure: Measure, *, average: bool) -> AggregateQueries:
+        """Return the centred sum of a measure, in its unit, and the number of its values."""
+        count, total = (LinearQuery.vector(self.source.domain, at) for at in self._vectors(measure))
+        total *= measure.step
+        if not average and not measure.middle:
+            return AggregateQueries((total,))
+        limits = (Fraction(measure.low), Fraction(measure.high)) if average else None
+        return AggregateQueries((total, count), limits=limits, middle=measure.middle)
+
+    def _vectors(self, measure: Measure) -> tuple[int, int]:
+        return self.source.domain.vectors_of(measure.name)
 
     def _column_numbers(self, node: exp.Column, *, average: bool) -> AggregateQueries:
         column = self.source.column(node)

@@ -277,13 +277,18 @@ class Draft:
 
     def aggregate(self, node: exp.Expr) -> Aggregate | Average:
         """Compile an aggregate, and add its queries to those of the statement."""
-        bought, edges, bins = self.aggregates.queries(node)
+        bought, edges, bins, limits, middle = self.aggregates.queries(node)
         blocks = []
         for total in bought:
             blocks.append(self.totals.setdefault(total, len(self.totals)))
             self.check_size(node)
         at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
-        return Aggregate(blocks[0], at) if len(blocks) == 1 else Average(blocks[0], blocks[1], at)
+        if len(blocks) == 1:
+            return Aggregate(blocks[0], at)
+        average = isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Avg)
+        if not average:
+            return Aggregate(blocks[0], at, blocks[1], middle)
+        return Average(blocks[0], blocks[1], at, *(limits or (None, None)), middle)
 
     def grouped(self, node: exp.Column) -> Column:
         """Return a column, which must be grouped."""

@@ -24,6 +24,7 @@ from sharewell.errors import (
 )
 from sharewell.query.attribute import Category
 from sharewell.query.domain import Column, Domain
+from sharewell.query.measure import Measure
 
 #: The maximum length of an SQL text, in characters.
 MAX_TEXT = 100_000
@@ -97,6 +98,12 @@ class Source:
         column = self.domain.columns.get(identifier.name.casefold())
         return column if column and names_match(identifier, column.name) else None
 
+    def find_measure(self, node: exp.Column) -> Measure | None:
+        """Return the measure of that name, if there is one."""
+        if not isinstance(node.this, exp.Identifier):
+            return None
+        return next((m for m in self.domain.measures if names_match(node.this, m.name)), None)
+
     def column(self, node: exp.Column) -> Column:
         """Return the column that a node names."""
         if not isinstance(node.this, exp.Identifier):
@@ -104,10 +111,17 @@ class Source:
         if found := self.find(node.this):
             return found
         name, attributes = node.name, self.domain.attributes
+        if measure := self.find_measure(node):
+            message = (
+                f'"{measure.name}" is a measure: it has sums, but no values to compare or group by.'
+            )
+            hint = "Ask your curator to declare it as an attribute too, or use it in SUM, AVG or COUNT."
+            raise self.error(node, message, hint)
         if any(name in a.labels for a in attributes if isinstance(a, Category)):
             hint, to = f"Write strings in single quotes: '{name}'.", f"'{name}'"
         else:
             names = [each for a in attributes for each in (a.name, *a.bins_by_name)]
+            names += [m.name for m in self.domain.measures if m.name not in names]
             hint, to = did_you_mean(name, names, lambda each: f'"{each}"')
             listed = [each if each.isidentifier() else f'"{each}"' for each in names]
             hint = hint or f"The columns are {listing(listed)}."

@@ -8,16 +8,16 @@ the solvers that computed them; where they are not, or for those that are not sa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from fractions import Fraction
+from itertools import zip_longest
 from typing import Any
 
 from sharewell.config import Config
 from sharewell.errors import OverBudget, QueryError, RequestError, SharewellError, UnknownPayer
 from sharewell.mechanisms.base import Answer, Mechanism
-from sharewell.privacy.driver import run
+from sharewell.privacy.driver import Step, run
 from sharewell.privacy.ledger import (
     Answered,
     Asked,
@@ -34,6 +34,8 @@ from sharewell.privacy.ledger import (
 from sharewell.privacy.measurement import Measure
 from sharewell.query.block import Block
 from sharewell.query.statement import Statement
+from sharewell.service.answer_steps import answer_steps
+from sharewell.service.submissions import from_plain
 from sharewell.service.verify.audit import (
     MALFORMED,
     Audit,
@@ -48,6 +50,8 @@ from sharewell.sharing.reference import AGREEMENT, References, Sample
 CHECKS = 4e9
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
+#: What later versions store beside them, where a result needs it.
+MORE_FIELDS = {"covariances", "edges"}
 
 
 class AnswersAudit(Audit):
@@ -258,7 +262,7 @@ class AnswersAudit(Audit):
         asked = self.snapshot.get(event.asked)
         if not isinstance(asked, Asked):
             return  # Another check reports it.
-        stored = [_read_answer(answer) for answer in event.answers]
+        stored = [from_plain(answer) for answer in event.answers]
         own = list(dict.fromkeys(answer.charge for answer in stored if answer.charge is not None))
         mechanism = self._mechanism_for(number, own)
         if mechanism is None:
@@ -275,7 +279,8 @@ class AnswersAudit(Audit):
         self._recorded.tests.clear()
         self._recorded.tests.extend(self._tested.pop(c - 1) for c in own if c - 1 in self._tested)
         try:
-            found = self._answer(mechanism, self._compile(asked), asked)
+            statement = self._compile(asked)
+            found = self._answer(mechanism, statement, asked, stored)
             if rest := self._recorded.rest:
                 raise ReplayMismatch(f"The mechanism would buy nothing for event {rest[0]}")
             if self._recorded.tests:
@@ -291,6 +296,7 @@ class AnswersAudit(Audit):
             for charge in own:
                 self._charged.pop(charge, None)
         self._compare(number, event.answers, stored, found)
+        self._compare_related(number, len(statement.group_labels), stored, found)
 
     def _mechanism_for(self, number: int, own: list[int]) -> Mechanism | None:
         """The mechanism as it was, after any crash that left something behind."""
@@ -304,13 +310,45 @@ class AnswersAudit(Audit):
             self._absorb(behind, number)
         return self._ready(number)
 
-    def _answer(self, mechanism: Mechanism, statement: Statement, asked: Asked) -> list[Answer]:
+    def _answer(
+        self, mechanism: Mechanism, statement: Statement, asked: Asked, stored: Sequence[Answer]
+    ) -> list[Answer]:
+        """The answers again: all after the last purchase or, in older ledgers, each after its own."""
         twice = mechanism.best_estimates and self._sample.chooses()
-        answers: list[Answer] = []
-        for block in statement.blocks:
-            found = run(mechanism.step(block, asked.analyst, pay=asked.pay), mechanism.curator)
-            answers += self._compute(mechanism, asked.analyst, block, found) if twice else found
-        return answers
+        blocks = statement.blocks
+        *parts, together = (
+            run(step, mechanism.curator)
+            for step in self._checked(mechanism, statement, asked, twice=twice)
+        )
+        separately = [answer for part in parts for answer in part]
+        if len(stored) == len(separately) and any(map(_difference, stored, separately)):
+            answers, at = list(together), 0
+            for block in blocks if twice else ():
+                own = slice(at, at + len(block))
+                answers[own] = self._compute(mechanism, asked.analyst, block, answers[own])
+                at += len(block)
+            return answers
+        return [
+            replace(own, covariances=each.covariances, edges=each.edges)
+            for own, each in zip(separately, together, strict=True)
+        ]
+
+    def _checked(
+        self, mechanism: Mechanism, statement: Statement, asked: Asked, *, twice: bool
+    ) -> Iterator[Step[Sequence[Answer]]]:
+        """The steps of a question; with `twice`, each block is computed a second time."""
+        steps = answer_steps(mechanism, statement, asked.analyst, pay=asked.pay)
+        for step, block in zip_longest(steps, statement.blocks):
+            if block is None or not twice:
+                yield step
+            else:
+                yield self._step_twice(mechanism, asked.analyst, block, step)
+
+    def _step_twice(
+        self, mechanism: Mechanism, analyst: str, block: Block, step: Step[Sequence[Answer]]
+    ) -> Step[Sequence[Answer]]:
+        answers = yield from step
+        return self._compute(mechanism, analyst, block, answers)
 
     def _compute(
         self, mechanism: Mechanism, analyst: str, block: Block, answers: Sequence[Answer]
@@ -384,7 +422,7 @@ class AnswersAudit(Audit):
             self.fault("differs", number, f"It has {len(stored)} answers instead of {len(found)}.")
             return
         for place, (fields, was, again) in enumerate(zip(plain, stored, found, strict=True)):
-            if fields.keys() != FIELDS:
+            if fields.keys() - MORE_FIELDS != FIELDS:
                 self.fault("differs", number, f"Answer {place} has other fields.")
             elif name := _difference(was, again):
                 self.fault(
@@ -394,19 +432,25 @@ class AnswersAudit(Audit):
                     f"values: {getattr(was, name)} instead of {getattr(again, name)}.",
                 )
 
-
-def _read_answer(stored: Mapping[str, Any]) -> Answer:
-    """Read a stored answer; infinite numbers are stored as text."""
-    error, ends = stored["standard_error"], stored["interval"]
-    return Answer(
-        float(stored["value"]),
-        None if error is None else float(error),
-        None if ends is None else (float(ends[0]), float(ends[1])),
-        stored["source"],
-        Fraction(stored["cost"]),
-        stored["payer"],
-        stored["charge"],
-    )
+    def _compare_related(
+        self, number: int, rows: int, stored: Sequence[Answer], found: Sequence[Answer]
+    ) -> None:
+        """Compare stored covariances and sums of edges with recomputed ones; old ledgers have none."""
+        for place, (was, again) in enumerate(zip(stored, found, strict=False)):
+            covariances, edges = dict(again.covariances), dict(again.edges)
+            for block, value in was.covariances:
+                other = found[block * rows + place % rows].standard_error
+                if not _is_close(
+                    value, covariances.get(block), (again.standard_error or 0) * (other or 0)
+                ):
+                    self.fault("differs", number, f"The covariance of answer {place} does not follow.")
+            for at, own in was.edges:
+                expected = edges.get(at)
+                if expected is None or not all(
+                    _is_close(one, other, expected.below + expected.above)
+                    for one, other in zip(own, expected, strict=True)
+                ):
+                    self.fault("differs", number, f"The sums of edges of answer {place} do not follow.")
 
 
 def _with_numbers(answer: Answer, value: float, error: float, critical: float) -> Answer:

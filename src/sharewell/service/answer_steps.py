@@ -1,0 +1,111 @@
+"""The steps that answer a statement: one for each block, then one for what the answers need together.
+
+Privacy: the last step post-processes what was released before, buys nothing and never touches the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+
+from sharewell.errors import SharewellError
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, Work
+from sharewell.privacy.driver import Step
+from sharewell.query.block import ParallelBlock
+from sharewell.query.statement import EdgeSums, Statement
+
+Answers = tuple[Answer, ...]
+
+
+def answer_steps(
+    mechanism: Mechanism, statement: Statement, analyst: str, *, pay: bool
+) -> Iterator[Step[Answers]]:
+    """The steps of all blocks; the last one, which buys nothing, returns the answers of all of them.
+
+    All are estimated after the last purchase, so that their covariances are those of one time.
+    """
+    found: list[Answers] = []
+    for block in statement.blocks:
+        yield _collected(mechanism.step(block, analyst, pay=pay), found)
+    yield _together(mechanism, statement, analyst, found)
+
+
+def statement_work(mechanism: Mechanism, statement: Statement, *, pay: bool) -> list[Work]:
+    """What it takes to quote or answer a statement, with what is estimated beside its answers."""
+    blocks = [mechanism.work(block, pay=pay) for block in statement.blocks]
+    return blocks + [mechanism.work(block, pay=False) for block in statement.free_blocks]
+
+
+def free_answers(mechanism: Mechanism, block: ParallelBlock, analyst: str) -> Answers | None:
+    """What a block is answered with for nothing; None where a mechanism cannot."""
+    with suppress(SharewellError), closing(mechanism.step(block, analyst, pay=False)) as step:
+        try:
+            request = next(step)
+            while request is None:
+                request = step.send(None)
+        except StopIteration as finished:
+            return finished.value  # type: ignore[no-any-return]
+    return None
+
+
+def _collected(step: Step[Answers], found: list[Answers]) -> Step[Answers]:
+    answers = yield from step
+    found.append(answers)
+    return answers
+
+
+def _together(
+    mechanism: Mechanism, statement: Statement, analyst: str, found: list[Answers]
+) -> Step[Answers]:
+    yield None
+    parts = [list(answers) for answers in found]
+    _estimate_again(mechanism, statement, analyst, parts)
+    for left, right in statement.pairs:
+        with suppress(SharewellError):
+            blocks = statement.blocks[left], statement.blocks[right]
+            covariances = mechanism.covariances(*blocks, analyst)
+            for row, each in enumerate([] if covariances is None else covariances.tolist()):
+                if math.isfinite(each):
+                    before = parts[left][row]
+                    more = (*before.covariances, (right, each))
+                    parts[left][row] = replace(before, covariances=more)
+    for place, sums in enumerate(statement.edge_sums):
+        for row, limits in enumerate(_limits(mechanism, sums, analyst)):
+            before = parts[sums.block][row]
+            parts[sums.block][row] = replace(before, edges=(*before.edges, (place, limits)))
+    return tuple([answer for part in parts for answer in part])
+
+
+def _estimate_again(
+    mechanism: Mechanism, statement: Statement, analyst: str, parts: list[list[Answer]]
+) -> None:
+    """Replace estimates that were made before the last purchase."""
+    if not mechanism.best_estimates:
+        return
+    bought = [at for at, part in enumerate(parts) if any(a.charge is not None for a in part)]
+    for at in range(bought[-1] if bought else 0):
+        again = free_answers(mechanism, statement.blocks[at], analyst)
+        if again is not None:
+            parts[at] = [
+                replace(
+                    before,
+                    value=after.value,
+                    standard_error=after.standard_error,
+                    interval=after.interval,
+                )
+                for before, after in zip(parts[at], again, strict=True)
+            ]
+
+
+def _limits(mechanism: Mechanism, sums: EdgeSums, analyst: str) -> Iterator[EdgeEstimate]:
+    """The sums of lower and of upper edges; they may be off by any amount where they are not known."""
+    lower, upper = (free_answers(mechanism, block, analyst) for block in (sums.lower, sums.upper))
+    for at in range(len(sums.lower)):
+        low, high = lower and lower[at].interval, upper and upper[at].interval
+        if not (low and high and lower and upper and all(map(math.isfinite, (*low, *high)))):
+            yield EdgeEstimate(0.0, math.inf, 0.0, math.inf)
+        else:
+            least, most = lower[at].value, upper[at].value
+            yield EdgeEstimate(least, least - low[0], most, high[1] - most)
