@@ -38,7 +38,6 @@ SAMPLES: tuple[Event, ...] = (
     Turn((), {}),
     Charged(MappingProxyType({"ann": Fraction(1, 10)}), {"measure": {"queries": [[0, 1]]}}),
     Released(6, (0, -5, 2**63 - 1)),
-    Released(6, (-(2**63),), rest=2),
     Armed(6, noisy_threshold=-314159),
     Exceeded(6, {"scale": "1/2"}, -7),
     Answered(3, ({"value": 0.0, "interval": [-1.5, 1.5]}, {"value": -0.0})),
@@ -50,6 +49,7 @@ SAMPLES: tuple[Event, ...] = (
     Recovered({"ann": Fraction(1, 10)}, f"2:{'00' * 32}"),
     CuratorAction("dana", "token", "ann", "id"),
     Asked("clé\n🙂", "Änne", {"sql": "SELECT 'Ølsted \u2028\0'"}, pay=False),
+    Released(6, (-(2**63),), rest=2),
 )
 
 #: Any text that is Unicode, with zeros and signs, which databases do not like.
