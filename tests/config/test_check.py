@@ -309,7 +309,7 @@ def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
 
 def test_that_many_cells_take_long_is_told(file, capsys):
     said = str(levels(checked(file(HERE.replace("high = 29", "high = 600_000")), capsys)))
-    assert "Measuring 1,200,002 cells slows the first start" in said
+    assert "Measuring the 1,200,002 rows of the seed slows the first start" in said
 
 
 def test_an_epsilon_that_protects_nobody_is_warned_of(file, capsys):
@@ -617,3 +617,71 @@ def test_other_paths_are_told_whole_on_one_line(file, capsys, monkeypatch):
     words = shown.split()
     assert ledger in words
     assert f"{path.parent}/../access.json" in words
+
+
+def test_a_large_domain_needs_a_limit_of_its_rows(file):
+    large = HERE.replace("high = 29", "high = 99_999_999") + '\n[mechanism]\nseed = "total"\n'
+    with pytest.raises(ConfigError, match=r"dataset.max_rows is missing: the domain has more than 134,"):
+        show_check(str(file(large)), False)
+    assert parse_config(large.replace("[dataset]", "[dataset]\nmax_rows = 3000")).max_rows == 3000
+
+
+MEASURES = """
+[measures.age]
+low = 0
+high = 100
+step = 0.5
+[measures.paid]
+column = "fee"
+low = -1000
+high = 1000
+step = 0.01
+nullable = false
+"""
+
+
+def with_fees(path):
+    (path.parent / "people.csv").write_text("age,sex,fee\n" + "3,F,2.5\n7,M,\n" * 50)
+    return path
+
+
+def test_measures_are_checked_and_shown(file, capsys):
+    found = checked(with_fees(file(HERE + MEASURES)), capsys)
+    assert found["ok"]
+    assert found["cells"] == 60
+    assert found["measures"] == {
+        "age": {"low": "0", "high": "100", "step": "0.5"},
+        "paid": {"low": "-1000", "high": "1000", "step": "0.01"},
+    }
+    show_check(str(file(HERE + MEASURES)), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "paid fee -1000 1000 0.01 dropped" in shown
+
+
+def test_a_measure_of_an_unknown_column_is_an_error(file, capsys):
+    found = checked(file(HERE + MEASURES), capsys)
+    assert [said for level, said in levels(found) if level == "error"] == ["Unknown column 'fee'."]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "price", "grid"),
+    [
+        # 10^12 steps are more than a weight may be.
+        ("10_000_000_000", "10_000_000_010", "0.01", ("10000000000", "10000000010", "5")),
+        # 10^7 steps, over a price of 10^-6, are more than the noise's scale may be.
+        ("-100_000", "99_999", "0.000001", ("-100000", "99999", "0.2")),
+    ],
+)
+def test_a_step_that_is_too_fine_is_an_error_that_proposes_another(file, capsys, low, high, price, grid):
+    text = f"{HERE}{MEASURES}\n[mechanism]\nquery_budget = {price}\n"
+
+    def bounded(low: str, high: str, step: str) -> str:
+        paid = text.replace("low = -1000", f"low = {low}").replace("high = 1000", f"high = {high}")
+        return paid.replace("step = 0.01", f"step = {step}")
+
+    found = checked(with_fees(file(bounded(low, high, "0.01"))), capsys)
+    finding = next(each for each in found["findings"] if each["level"] == "error")
+    assert finding["message"].startswith("measures.paid: a step of 0.01 is too fine.")
+    low, high, step = grid
+    assert finding["hint"] == f"Use low = {low}, high = {high} and step = {step}, or smaller bounds."
+    assert checked(file(bounded(*grid)), capsys)["ok"]

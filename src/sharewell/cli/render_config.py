@@ -63,9 +63,11 @@ def show_init(
     if proposal.measures:
         names = ", ".join(column.name for column in proposal.measures)
         lines.append(f"Measures, which SUM and AVG use: {names}.")
-    if left := [column for column in proposal.columns if column.attribute is None]:
-        lines.append("Left out:")
-        lines += [f"  {column.name}: {column.reason}" for column in left]
+    left: dict[str, list[str]] = {}
+    for column in proposal.columns:
+        if column.attribute is None:
+            left.setdefault(column.reason, []).append(column.name)
+    lines += [f"Left out, since {reason}: {', '.join(names)}." for reason, names in left.items()]
     lines += [
         f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
         "rows, and a domain must be public.",

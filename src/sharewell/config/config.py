@@ -329,11 +329,6 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     sections["dataset"].end()
     name = validate_table(dataset["name"], "dataset.name")
     domain = _read_domain(sections["attributes"], sections["measures"])
-    if domain.size > MAX_CELLS and dataset["max_rows"] is None:
-        raise ConfigError(
-            f"dataset.max_rows is missing: the domain has more than {MAX_CELLS:,} cells.",
-            hint="Set a public upper limit of the number of rows.",
-        )
     budget, threshold = _read_budget(sections["budget"], dataset["population"])
     analysts = _read_analysts(sections["analysts"], budget)
     context = PublicContext(
@@ -357,6 +352,11 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         service=read_service(sections["service"], path, name, [each.name for each in analysts]),
     )
     blame("scheduler", config.scheduler)
+    if domain.size > MAX_CELLS and config.max_rows is None:
+        raise ConfigError(
+            f"dataset.max_rows is missing: the domain has more than {MAX_CELLS:,} cells.",
+            hint="Set a public upper limit of the number of rows.",
+        )
     return config
 
 
