@@ -58,7 +58,9 @@ def census(rows: int, seed: int = 15) -> pa.Table:
         labels = pa.array([f"{name} {code}" for code in range(size)])
         columns[name] = pa.DictionaryArray.from_arrays(codes, labels).cast(pa.string())
     for name, high in NUMBERS.items():
-        columns[name] = pa.array(np.rint(high * (0.7 * rng.random(rows) + 0.3 * hidden)).astype(np.int32))
+        columns[name] = pa.array(
+            np.rint(high * (0.7 * rng.random(rows) + 0.3 * hidden)).astype(np.int32)
+        )
     for name, scale in AMOUNTS.items():
         amounts = np.where(rng.random(rows) < 0.7, 0, rng.exponential(scale * (0.5 + hidden)))
         missing = rng.random(rows) < 0.02

@@ -201,7 +201,8 @@ class DatasetService:
             if cancelled():
                 raise serialization.quote_cancelled()
         try:
-            return serialization.quote(mechanism, statement, analyst, cancelled)
+            population = self.config.population
+            return serialization.quote(mechanism, statement, analyst, cancelled, population)
         finally:
             turn.release()
 
