@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from sharewell import wire
-from sharewell.cli.render import print_items, render_quote
+from sharewell.cli.render import format_quote, print_items, render_quote
 from tests.cli.commands import (
     COUNT,
     GROUPS,
@@ -72,9 +72,14 @@ def test_a_quote_that_cannot_be_had_says_so(capsys):
     neither = wire.Quote(sql="", columns=(column,), groups=2, paid=None, free=None, means=Fraction(0))
     print_items(*render_quote(neither))
     shown = capsys.readouterr().out
-    assert re.search(r"cost +over budget +unavailable *\n± n +- +-", shown)
+    assert re.search(r"cost +over budget +nothing free *\n± n +- +-", shown)
     print_items(*render_quote(neither.model_copy(update={"paid": offer})))
     assert re.search(r"± n +4.1 to 6.2 +-", capsys.readouterr().out)
+    paid = neither.model_copy(update={"paid": offer})
+    assert format_quote(paid) == "needs a paid question: cost 1/8, ± 4.1 to 6.2; nothing free"
+    average = wire.Offer(cost=Fraction(1, 8), errors=((0.15, 0.1),), group_sizes=(5000,))
+    print_items(*render_quote(neither.model_copy(update={"paid": average})))
+    assert "0.31 for a group of 5,000" in capsys.readouterr().out
 
 
 def test_an_exhausted_share_is_reported(tmp_path):

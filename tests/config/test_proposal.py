@@ -24,7 +24,6 @@ from sharewell.config.rounding import round_bounds, round_count, round_cuts, who
 from sharewell.config.template import EXAMPLES, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
 from sharewell.mechanisms.seed import KNOWN
-from tests.wide.census import AMOUNTS, write_census
 
 
 def write_csv(path: Path, columns: dict[str, list[Any]]) -> Path:

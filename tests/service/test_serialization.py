@@ -248,13 +248,20 @@ def test_a_quote_has_the_largest_and_the_smallest_error_of_each_column_of_number
     flat = tuple(error for block in errors.values() for error in block)
     found = quoted(sql, flat, None)
     sources = [output.source for output in statement.outputs[2:]]
-    expected = [None, *((errors[s.block][1], errors[s.block][0]) for s in sources)]  # type: ignore[union-attr]
+    expected = [(errors[s.block][1], errors[s.block][0]) for s in sources]  # type: ignore[union-attr]
     average = statement.outputs[1].source
     assert isinstance(average, Average)
     parts = (errors[average.total][1], errors[average.count][1])
-    assert found.paid == wire.Offer(
-        cost=Fraction(1, 8), errors=tuple(expected), averages=(parts, None, None)
+    assert found.paid is not None
+    assert found.paid.errors[1:] == tuple(expected)
+    assert found.paid.averages == (parts, None, None)
+    # Ages are at most 19, and a group of which nothing is known has 1,000 rows.
+    assert found.paid.errors[0] == pytest.approx(
+        tuple(
+            math.hypot(errors[average.total][at], 19 * errors[average.count][at]) / 1000 for at in (1, 0)
+        )
     )
+    assert found.paid.group_sizes == (1000, None, None)
     assert found.free is None
     assert (found.groups, found.means, found.sql) == (1, Fraction(1, 2), sql)
     assert [column.kind for column in found.columns] == ["group", "number", "number", "number"]
@@ -262,7 +269,10 @@ def test_a_quote_has_the_largest_and_the_smallest_error_of_each_column_of_number
 
 def test_the_errors_of_an_average_are_not_known_where_those_of_a_part_are_not():
     found = quoted("SELECT AVG(age) FROM people", (1.0, None), (math.inf, 2.0))
-    assert (found.paid and found.paid.averages, found.free and found.free.averages) == ((None,), (None,))
+    assert found.paid is not None
+    assert (found.paid.averages, found.paid.errors) == ((None,), (None,))
+    # Nothing that was measured so far determines it.
+    assert found.free is None
 
 
 BINNED = Domain([Binned("stay", [0, 3, 7, 365]), Integer("age", 0, 19), Category("sex", ["F", "M"])])
@@ -334,11 +344,17 @@ def test_that_paying_hardly_helps_is_noted_in_a_quote(paid, free, noted):
         assert ("hardly make the answer" in str(notes)) == (noted and cost > 0)
 
 
-@pytest.mark.parametrize("unknown", [None, math.inf])
-def test_an_error_that_is_not_known_is_null(unknown):
+@pytest.mark.parametrize(
+    ("unknown", "offer"),
+    [
+        (None, wire.Offer(cost=Fraction(0), errors=(None,))),
+        (math.inf, wire.Offer(cost=Fraction(0), errors=((1.0, 1.0),), undetermined=1)),
+    ],
+)
+def test_an_error_that_is_not_known_is_null_and_what_is_undetermined_is_counted(unknown, offer):
     found = quoted("SELECT sex, COUNT(*) FROM people GROUP BY sex", None, (1.0, unknown))
     assert found.paid is None
-    assert found.free == wire.Offer(cost=Fraction(0), errors=(None,))
+    assert found.free == offer
     assert found.groups == 2
 
 

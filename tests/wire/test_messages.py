@@ -16,9 +16,9 @@ def quote(paid=None, free=None, columns=("n",), groups=1) -> Quote:
     )
 
 
-def offer(cost, errors, averages=()) -> Offer:
+def offer(cost, errors, **more) -> Offer:
     pairs = tuple(error and (error, error / 2) for error in errors)
-    return Offer(cost=Fraction(cost), errors=pairs, averages=averages)
+    return Offer(cost=Fraction(cost), errors=pairs, **more)
 
 
 PAID = offer("1/100", (28.3,))
@@ -28,7 +28,10 @@ FREE = offer(0, (141.0,))
 @pytest.mark.parametrize(
     ("told", "text"),
     [
-        (quote(PAID), "costs 1/100 of 1/4, standard error 28"),
+        (
+            quote(PAID),
+            "needs a paid question: costs 1/100 of 1/4, standard error 28; nothing free",
+        ),
         (
             quote(PAID, FREE),
             "costs 1/100 of 1/4, standard error 28\nwith pay=False: free, standard error 141",
@@ -39,18 +42,26 @@ FREE = offer(0, (141.0,))
             "cannot be paid for: 1/4 is left\nwith pay=False: free, standard error 141",
         ),
         (quote(), "cannot be paid for: 1/4 is left"),
-        (quote(PAID, groups=3), "costs 1/100 of 1/4, standard error at most 28"),
         (
-            quote(offer("1/50", (28.0, None)), columns=("n", "AVG(age)")),
-            "costs 1/50 of 1/4, standard error 28 (n)",
+            quote(PAID, groups=3),
+            "needs a paid question: costs 1/100 of 1/4, standard error at most 28; nothing free",
         ),
         (
-            quote(offer("1/50", (28.0, None), (None, (900.0, 28.0))), columns=("n", "AVG(age)")),
-            "costs 1/50 of 1/4, standard error 28 (n), 900 of the sum and 28 of the count (AVG(age))",
+            quote(offer("0", (28.0, None)), columns=("n", "AVG(age)")),
+            "free, standard error 28 (n)",
+        ),
+        (
+            quote(offer("0", (28.0, 0.31), group_sizes=(None, 5000)), columns=("n", "AVG(wage)")),
+            "free, standard error 28 (n), 0.31 for a group of 5,000 (AVG(wage))",
         ),
         (
             quote(offer("1/50", (None,))),
-            "costs 1/50 of 1/4, standard error not known in advance",
+            "needs a paid question: costs 1/50 of 1/4, standard error not known in advance; "
+            "nothing free",
+        ),
+        (
+            quote(offer("0", (28.0,), undetermined=2), groups=9),
+            "free, standard error at most 28; 2 numbers not determined",
         ),
     ],
 )

@@ -18,7 +18,14 @@ from rich.text import Text
 from sharewell import wire
 from sharewell.errors import SharewellError
 from sharewell.wire.result import format_field
-from sharewell.wire.text import budget_unit, format_amount, format_label, format_number, pluralize
+from sharewell.wire.text import (
+    budget_unit,
+    format_amount,
+    format_group_size,
+    format_label,
+    format_number,
+    pluralize,
+)
 
 #: What a command returns: a message of the service, or a confirmation.
 Reply = BaseModel | str
@@ -247,7 +254,7 @@ def render_quote(quote: wire.Quote) -> Items:
     """Render cost and margin of error, paid and free, and the budget left."""
     names = quote.number_columns
     paid = _format_offer(quote.paid, "over budget", names)
-    free = _format_offer(quote.free, "unavailable", names)
+    free = _format_offer(quote.free, "nothing free", names)
     rows = zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True)
     most = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
     left = format_amount(quote.means)
@@ -270,6 +277,8 @@ def format_quote(quote: wire.Quote) -> str:
     else:
         cost = f"cost {format_amount(quote.paid.cost)}" if quote.paid.cost else "free"
         paid = f"{cost}{margin(quote.paid)}"
+    if quote.needs_paying:
+        return f"needs a paid question: {paid}; nothing free"
     if quote.free is None or quote.cost == 0:
         return paid
     return f"{paid}; free with --free{margin(quote.free)}"
@@ -279,23 +288,22 @@ def _format_offer(offer: wire.Offer | None, missing: str, names: Sequence[str]) 
     """Format the cost of an offer and the margin of error of each column."""
     if offer is None:
         return [missing, *("-" for _ in names)]
-    averages = offer.averages or (None,) * len(offer.errors)
-    return [_format_cost(offer.cost), *map(_format_margin, offer.errors, averages)]
+    sizes = offer.group_sizes or (None,) * len(offer.errors)
+    return [_format_cost(offer.cost), *map(_format_margin, offer.errors, sizes)]
 
 
 def _format_cost(cost: Fraction) -> str:
     return format_amount(cost) if cost else "free"
 
 
-def _format_margin(extremes: tuple[float, float] | None, average: tuple[float, float] | None) -> str:
-    """Format the half-width of a 95% interval: its range over rows, or the parts of an average."""
-    if extremes is None and average is not None:
-        total, count = (format_number(QUANTILE * error, QUANTILE * error) for error in average)
-        return f"sum {total}, count {count}"
+def _format_margin(extremes: tuple[float, float] | None, size: int | None) -> str:
+    """Format the half-width of a 95% interval: its range over rows, or that of an average."""
     if extremes is None:
         return "unknown"
     most, least = (QUANTILE * error for error in extremes)
     high, low = format_number(most, most), format_number(least, most)
+    if size is not None:
+        return f"{high}{format_group_size(size)}"
     return high if high == low else f"{low} to {high}"
 
 

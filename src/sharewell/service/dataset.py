@@ -216,7 +216,7 @@ class DatasetService:
             check()
         try:
             with cancelled_by(check):
-                return serialization.quote(mechanism, statement, analyst)
+                return serialization.quote(mechanism, statement, analyst, self.config.population)
         finally:
             turn.release()
 

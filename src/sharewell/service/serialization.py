@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,6 +21,7 @@ from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
 from sharewell.query.statement import Aggregate, Average, GroupKey, Projection, Statement
+from sharewell.service.answer_steps import free_answers
 from sharewell.service.intervals import (
     WIDENING,
     Interval,
@@ -49,6 +50,8 @@ LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
 #: A count, and an average that may be any number.
 _COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
 
+#: The size of a group that the error of an average is stated for where nothing is known about it.
+ASSUMED_SIZE = 1_000
 #: The interval of a number that nothing determines.
 ANYTHING = (-math.inf, math.inf)
 
@@ -235,8 +238,13 @@ def _weaker(*answers: Answer) -> Source:
 # Quotes
 
 
-def quote(mechanism: Mechanism, statement: Statement, analyst: str) -> wire.Quote:
-    """The quote of a statement: its blocks are bought one after the other, while there is money."""
+def quote(
+    mechanism: Mechanism, statement: Statement, analyst: str, population: int | None = None
+) -> wire.Quote:
+    """The quote of a statement: its blocks are bought one after the other, while there is money.
+
+    The public `population` gives the size of a group of which nothing is known.
+    """
     funds = mechanism.spendable(analyst)
     cost = Fraction(0)
     paid: list[float | None] = []
@@ -254,9 +262,51 @@ def quote(mechanism: Mechanism, statement: Statement, analyst: str) -> wire.Quot
         free += _errors(preview.free, block)
     # Where something would have to be bought and nothing can be, paying is not an option.
     can_pay &= not short or cost > 0
+    groups: dict[Average, list[Group]] = {}
+    for output in statement.outputs:
+        if isinstance(output.source, Average):
+            groups[output.source] = _groups(mechanism, statement, output.source, analyst, population)
     return quote_message(
-        statement, cost, funds, paid if can_pay else None, free if can_ask_free else None
+        statement, cost, funds, paid if can_pay else None, free if can_ask_free else None, groups
     )
+
+
+class Group(NamedTuple):
+    """What the error of an average is stated for: the number of rows, and sum over count, at most."""
+
+    size: float
+    ratio: float
+
+
+def _groups(
+    mechanism: Mechanism, statement: Statement, average: Average, analyst: str, population: int | None
+) -> list[Group]:
+    """The groups of an average, from what is released already; where that is vague, public sizes.
+
+    Privacy: post-processes estimates that every analyst can have for nothing.
+    """
+    found = []
+    counts, totals = (
+        free_answers(mechanism, statement.blocks[at], analyst) for at in (average.count, average.total)
+    )
+    public = _public_groups(statement, average, population)
+    for row, group in enumerate(public):
+        count = counts[row] if counts else None
+        if count is not None and count.interval is not None and 0 < count.interval[0] < math.inf:
+            total = totals[row] if totals else None
+            ratio = group.ratio
+            if total is not None and total.interval is not None and not is_undetermined(total):
+                ratio = min(ratio, max(map(abs, total.interval)) / count.value)
+            group = Group(count.value, ratio)
+        found.append(group)
+    return found
+
+
+def _public_groups(statement: Statement, average: Average, population: int | None = None) -> list[Group]:
+    """Groups of equal sizes, with the largest averages that they can have."""
+    totals = statement.blocks[average.total]
+    size = ASSUMED_SIZE if population is None else max(1, population / len(totals))
+    return [Group(size, float(query.max_abs)) for query in totals]
 
 
 def quote_message(
@@ -265,16 +315,23 @@ def quote_message(
     funds: Fraction,
     paid: Sequence[float | None] | None,
     free: Sequence[float | None] | None,
+    groups: Mapping[Average, Sequence[Group]] | None = None,
 ) -> wire.Quote:
     """A quote, from the standard errors of all answers with and without paying; None: impossible."""
-    groups = len(statement.group_labels)
+    rows = len(statement.group_labels)
     gains_little = paid is not None and free is not None and cost > 0 and _gains_little(paid, free)
+    paid_offer, free_offer = (
+        None if errors is None else _offer(statement, price, errors, groups or {})
+        for price, errors in ((cost, paid), (Fraction(0), free))
+    )
+    if free_offer is not None and free_offer.undetermined and not any(free_offer.errors):
+        free_offer = None
     return wire.Quote(
         sql=statement.text,
         columns=columns(statement),
-        groups=groups if statement.limit is None else min(groups, statement.limit),
-        paid=None if paid is None else _offer(statement, cost, paid),
-        free=None if free is None else _offer(statement, Fraction(0), free),
+        groups=rows if statement.limit is None else min(rows, statement.limit),
+        paid=paid_offer,
+        free=free_offer,
         means=funds,
         notes=(*notes(statement), *((GAINS_LITTLE,) if gains_little else ())),
     )
@@ -290,33 +347,89 @@ def _gains_little(paid: Sequence[float | None], free: Sequence[float | None]) ->
     return all(p is not None and f is not None and p >= LITTLE_GAIN * f for p, f in pairs) and any(free)
 
 
-def _offer(statement: Statement, cost: Fraction, errors: Sequence[float | None]) -> wire.Offer:
+def _offer(
+    statement: Statement,
+    cost: Fraction,
+    errors: Sequence[float | None],
+    groups: Mapping[Average, Sequence[Group]],
+) -> wire.Offer:
     rows = len(statement.group_labels)
     numbers = [each.source for each in statement.outputs if not isinstance(each.source, GroupKey)]
+    found = [_column_errors(each, statement, errors, groups) for each in numbers]
+    averages = statement.has_average
     return wire.Offer(
         cost=cost,
-        errors=tuple([_extremes(each, rows, errors) for each in numbers]),
-        averages=tuple([_parts(each, rows, errors) for each in numbers])
-        if statement.has_average
-        else (),
+        errors=tuple(map(_extremes, found)),
+        averages=tuple([_parts(each, rows, errors) for each in numbers]) if averages else (),
+        group_sizes=tuple(map(_size, found)) if averages else (),
+        undetermined=sum(each is not None and math.isinf(each) for own in found for each, _ in own),
     )
+
+
+#: The error of a number and, of an average, the size of the group that it is stated for.
+ErrorOfGroup = tuple[float | None, float | None]
+
+
+def _column_errors(
+    column: Aggregate | Average,
+    statement: Statement,
+    errors: Sequence[float | None],
+    groups: Mapping[Average, Sequence[Group]],
+) -> list[ErrorOfGroup]:
+    """The error of each row of a column.
+
+    The parts of a sum or an average are taken as uncorrelated: how they will be depends on what is
+    bought meanwhile.
+    """
+    rows = len(statement.group_labels)
+    if isinstance(column, Aggregate):
+        own = _of_block(column.block, rows, errors)
+        if column.count is None:
+            return [(error, None) for error in own]
+        pairs = zip(own, _of_block(column.count, rows, errors), strict=True)
+        return [(_hypot(a, b, float(column.middle)), None) for a, b in pairs]
+    known = groups.get(column) or _public_groups(statement, column)
+    parts = zip(
+        _of_block(column.total, rows, errors), _of_block(column.count, rows, errors), known, strict=True
+    )
+    return [
+        (None if (error := _hypot(a, b, group.ratio)) is None else error / group.size, group.size)
+        for a, b, group in parts
+    ]
+
+
+def _of_block(block: int, rows: int, errors: Sequence[float | None]) -> Sequence[float | None]:
+    return errors[block * rows : (block + 1) * rows]
+
+
+def _hypot(a: float | None, b: float | None, factor: float) -> float | None:
+    return None if a is None or b is None else math.hypot(a, factor * b) if factor else a
 
 
 def _parts(column: Aggregate | Average, rows: int, errors: Sequence[float | None]) -> Interval | None:
     """The largest errors of an average's sums and of its counts; None where one is not known."""
     if isinstance(column, Aggregate):
         return None
-    total, count = (_extremes(Aggregate(at), rows, errors) for at in (column.total, column.count))
+    parts = [_of_block(at, rows, errors) for at in (column.total, column.count)]
+    total, count = (_extremes([(error, None) for error in part]) for part in parts)
     return (total[0], count[0]) if total and count else None
 
 
-def _extremes(column: Aggregate | Average, rows: int, errors: Sequence[float | None]) -> Interval | None:
-    """The largest and the smallest error of a column; None for averages, and where one is not known."""
-    if isinstance(column, Average):
-        return None
-    own = errors[column.block * rows : (column.block + 1) * rows]
-    known = [error for error in own if error is not None and math.isfinite(error)]
-    return (max(known), min(known)) if known and len(known) == len(own) else None
+def _extremes(errors: Sequence[ErrorOfGroup]) -> Interval | None:
+    """The largest and the smallest error of what is determined; None if one is not known."""
+    known = [error for error, _ in errors if error is not None]
+    finite = [error for error in known if math.isfinite(error)]
+    return (max(finite), min(finite)) if finite and len(known) == len(errors) else None
+
+
+def _size(errors: Sequence[ErrorOfGroup]) -> int | None:
+    """The size of the group with the largest error; None for a column that is no average."""
+    sizes = [
+        (error, size)
+        for error, size in errors
+        if error is not None and size is not None and math.isfinite(error)
+    ]
+    return max(1, round(max(sizes)[1])) if sizes else None
 
 
 # Datasets and certificates

@@ -16,6 +16,7 @@ from sharewell.wire.text import (
     format_amount,
     format_cost,
     format_estimate,
+    format_group_size,
     format_label,
     format_number,
     pluralize,
@@ -302,13 +303,17 @@ class Offer(Message):
     """A way to have a question answered: its cost, and the standard errors of its numbers.
 
     There is one entry of `errors` per column of numbers: the largest and the smallest standard error
-    over its rows, null where it is not known in advance, as for an average. Where there are averages,
-    `averages` has for each such column the largest standard errors of its sums and of its counts.
+    over its rows, null where it is not known in advance. Where there are averages, `averages` has for
+    each such column the largest standard errors of its sums and of its counts, and `group_sizes` the
+    number of rows in a group for which its largest error is stated. Numbers that nothing determines,
+    which are NULL in the result, are counted in `undetermined` and have no error.
     """
 
     cost: Amount
     errors: tuple[tuple[float, float] | None, ...]
     averages: tuple[tuple[float, float] | None, ...] = ()
+    group_sizes: tuple[int | None, ...] = ()
+    undetermined: int = 0
 
     @property
     def standard_errors(self) -> tuple[float | None, ...]:
@@ -325,7 +330,7 @@ class Quote(Message):
     groups: int
     #: With `pay=True`; None where too little budget is left.
     paid: Offer | None
-    #: With `pay=False`; None where no measurements exist yet.
+    #: With `pay=False`; None where no measurements exist yet, or none that determine a number.
     free: Offer | None
     #: The asking analyst's remaining budget.
     means: Amount
@@ -342,6 +347,11 @@ class Quote(Message):
         """The names of the columns of numbers."""
         return tuple(column.name for column in self.columns if column.kind == "number")
 
+    @property
+    def needs_paying(self) -> bool:
+        """Whether the question has an answer only if it is paid for."""
+        return self.free is None and self.paid is not None and self.paid.cost > 0
+
     def __repr__(self) -> str:
         if self.paid is None:
             first = f"cannot be paid for: {format_amount(self.means)} is left"
@@ -350,6 +360,8 @@ class Quote(Message):
         else:
             cost = f"{format_amount(self.paid.cost)} of {format_amount(self.means)}"
             first = f"costs {cost}, {self._errors(self.paid)}"
+            if self.needs_paying:
+                first = f"needs a paid question: {first}; nothing free"
         lines = [first]
         if self.free is not None and not (self.paid and self.paid.cost == 0):
             lines.append(f"with pay=False: free, {self._errors(self.free)}")
@@ -358,17 +370,18 @@ class Quote(Message):
     def _errors(self, offer: Offer) -> str:
         known = []
         names = self.number_columns
-        averages = offer.averages or (None,) * len(names)
-        for name, error, parts in zip(names, offer.standard_errors, averages, strict=True):
-            of = f" ({name})" if len(names) > 1 else ""
+        sizes = offer.group_sizes or (None,) * len(names)
+        for name, error, size in zip(names, offer.standard_errors, sizes, strict=True):
             if error is not None:
-                known.append(f"{format_number(error, error)}{of}")
-            elif parts is not None:
-                total, count = (format_number(part, part) for part in parts)
-                known.append(f"{total} of the sum and {count} of the count{of}")
+                of = f" ({name})" if len(names) > 1 else ""
+                known.append(f"{format_number(error, error)}{format_group_size(size)}{of}")
         if not known:
             return "standard error not known in advance"
-        return f"standard error {'at most ' if self.groups > 1 else ''}{', '.join(known)}"
+        missing = f"; {pluralize(offer.undetermined, 'number')} not determined"
+        return (
+            f"standard error {'at most ' if self.groups > 1 else ''}{', '.join(known)}"
+            f"{missing if offer.undetermined else ''}"
+        )
 
 
 class Ticket(Message):

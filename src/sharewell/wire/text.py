@@ -58,6 +58,15 @@ def format_estimate(
     return f"{format_number(value, half)} ({ends}{', 95 %' if level else ''})"
 
 
+def format_group_size(size: int | None) -> str:
+    """Format the size of the group that an average's error is stated for; empty for other numbers.
+
+    >>> f"0.31{format_group_size(5000)}"
+    '0.31 for a group of 5,000'
+    """
+    return "" if size is None else f" for a group of {size:,}"
+
+
 def format_label(label: Any) -> str:
     """Format the label of a group as SQL does.
 
