@@ -30,7 +30,6 @@ from tests.mechanisms.check_mechanism import (
 )
 from tests.mechanisms.measurements import SEEDS, line_of
 
-
 TABLES = {
     "tables": seed.tables,
     "list of tables": lambda domain: seed.marginals_of(domain, [["age"], []], [3, 1]),
