@@ -506,7 +506,7 @@ def said_before(file, capsys, monkeypatch):
 
 def test_the_plan_says_what_it_compares_where_no_bar_is_drawn(said_before):
     assert said_before(1_000).strip() == ""
-    assert said_before(1_002).splitlines()[0] == "Comparing 72 settings on 1,002 cells."
+    assert said_before(1_002).splitlines()[0] == "Comparing 84 settings on 1,002 cells."
 
 
 def test_a_terminal_has_the_bar_and_no_such_line(said_before, monkeypatch):

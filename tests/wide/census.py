@@ -1,5 +1,6 @@
 """A made-up census file of forty columns: skewed, dependent, with missing values and amounts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,7 @@ AMOUNTS = {"wage_per_hour": 9.0, "capital_gain": 400.0, "capital_loss": 40.0, "d
 
 
 def census(rows: int, seed: int = 15) -> pa.Table:
-    """The table: 40 columns, one of them a survey weight; about 10^30 cells."""
+    """The table: 40 columns, one of them a survey weight."""
     rng = np.random.default_rng(seed)
     # One hidden number makes the columns depend on each other.
     hidden = rng.random(rows)
@@ -73,3 +74,32 @@ def write_census(folder: Path, rows: int) -> Path:
     path = folder / "census.parquet"
     pq.write_table(census(rows), path)
     return path
+
+
+def census_config(rows: int, analysts: Sequence[str], *, mechanism: str = 'seed = "tables"') -> str:
+    """A configuration for the table, all of whose columns are attributes: about 10^38 cells."""
+    lines = [
+        "[dataset]",
+        'name = "census"',
+        'source = "census.parquet"',
+        f"population = {rows}",
+        f"max_rows = {rows + rows // 10}",
+        "[budget]",
+        "epsilon = 3",
+        'delta = "1e-7"',
+        "error_threshold = 100",
+    ]
+    for name, size in CATEGORIES.items():
+        labels = ", ".join(f'"{name} {code}"' for code in range(size))
+        lines += [f"[attributes.{name}]", 'type = "category"', f"categories = [{labels}]"]
+    for name, high in NUMBERS.items():
+        lines += [f"[attributes.{name}]", 'type = "integer"', "low = 0", f"high = {high}"]
+    for name, scale in AMOUNTS.items():
+        cuts = ", ".join(str(scale * step / 2) for step in range(1, 8))
+        lines += [f"[attributes.{name}]", 'type = "binned"', "nullable = true", 'other = "more"']
+        lines += [f"cuts = [0, 0.01, {cuts}]"]
+    lines += ["[attributes.weight]", 'type = "binned"', "cuts = [0, 1000, 2000, 3000, 5000]"]
+    for name in analysts:
+        lines += [f"[analysts.{name}]", f'share = "1/{len(analysts) + 1}"']
+        lines += ['expects = ["SELECT COUNT(*) FROM census WHERE age > 50"]']
+    return "\n".join([*lines, "[mechanism]", 'query_budget = "1/400"', mechanism])

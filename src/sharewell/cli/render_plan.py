@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -143,7 +144,7 @@ def _fields(config: Config, candidate: Candidate) -> tuple[str, ...]:
         _range(_questions(config, candidate).values()),
         f"{candidate.average:.1%}",
         f"{candidate.worst:.1%}",
-        f"{candidate.typical_error:,.1f}",
+        f"{candidate.typical_error:,.1f}" if math.isfinite(candidate.typical_error) else "undetermined",
     )
 
 
@@ -198,6 +199,6 @@ def _plain(config: Config, candidate: Candidate) -> dict[str, Any]:
         "useful_answers": candidate.average,
         "worst_analyst": candidate.worst,
         "useful_by_analyst": dict(candidate.within),
-        "typical_error": candidate.typical_error,
+        "typical_error": candidate.typical_error if math.isfinite(candidate.typical_error) else None,
         "paid_questions": _questions(config, candidate),
     }

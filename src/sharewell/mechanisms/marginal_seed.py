@@ -223,6 +223,7 @@ class MarginalPrior:
         self._shape = domain.shape
         #: By data vector and set of attributes, one bit each.
         self._measured: dict[tuple[int, int], MeasuredMarginal] = {}
+        self._contained: dict[tuple[int, int], bool] = {}
         self._factors: dict[tuple[int, int], float] = {}
         self._residuals: dict[tuple[int, int], Vector] = {}
         self._sets: dict[tuple[int, int], dict[int, float]] = {}
@@ -244,10 +245,15 @@ class MarginalPrior:
 
     def determines(self, query: LinearQuery) -> bool:
         """Whether every product of a query is one of a measured marginal: then it has no open part."""
-        return all(
-            any(k == product.vector and not product.mentioned & ~s for k, s in self._measured)
-            for product in products_of(query)
-        )
+        return all(self._contains(each.vector, each.mentioned) for each in products_of(query))
+
+    def _contains(self, vector: int, mask: int) -> bool:
+        """Whether some attributes are within a measured marginal."""
+        found = self._contained.get((vector, mask))
+        if found is None:
+            found = any(k == vector and not mask & ~s for k, s in self._measured)
+            self._contained[vector, mask] = found
+        return found
 
     def _levels(self, mask: int) -> list[int]:
         return [at for at in range(mask.bit_length()) if mask >> at & 1]

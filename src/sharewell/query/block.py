@@ -269,7 +269,7 @@ class GroupedBlock(ParallelBlock):
     """The rows of a GROUP BY: a base query in every combination of groups in which it has a weight.
 
     `groups[level][cell]` is the group of an attribute's cell. `places` are the combinations of the rows,
-    numbered in C order of the groups. All rows are answered in one pass.
+    numbered in C order of the groups; given ones may be empty. All rows are answered in one pass.
 
     Privacy: the rows are disjoint by construction, since a cell is in one combination.
 
@@ -322,7 +322,7 @@ class GroupedBlock(ParallelBlock):
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
-        """The rows as queries; made only where they are needed one by one."""
+        """The rows as queries; made only where they are needed one by one. Empty ones share a zero."""
         parts, stride = {0: self.base}, math.prod(self.shape)
         for (level, of_cell), count in zip(self.groups.items(), self.shape, strict=True):
             stride //= count
@@ -330,10 +330,11 @@ class GroupedBlock(ParallelBlock):
             parts = {
                 place: part
                 for before, query in parts.items()
-                for place, part in enumerate(query.split(level, of_cell, count), before * count)
-                if place in wanted
+                for group, part in query.parts(level, of_cell).items()
+                if (place := before * count + group) in wanted
             }
-        return tuple([parts[place] for place in self.places.tolist()])
+        zero = LinearQuery.zero(self.domain)
+        return tuple([parts.get(place, zero) for place in self.places.tolist()])
 
     def __len__(self) -> int:
         return len(self.places)
@@ -373,8 +374,10 @@ class GroupedBlock(ParallelBlock):
 
     @cached_property
     def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:
-        """The block itself, and the positions of its rows: none is empty."""
-        return self, tuple(range(len(self)))
+        """The rows that have a weight, and their positions."""
+        filled = np.isin(self.places, self._nonempty())
+        places = tuple(np.flatnonzero(filled).tolist())
+        return (self if len(places) == len(self) else self.take(places)), places
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return the sensitivity of each row on its own."""

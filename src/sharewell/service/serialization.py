@@ -443,7 +443,7 @@ def dataset_info(config: Config) -> wire.DatasetInfo:
     return wire.DatasetInfo(
         name=config.name,
         attributes=tuple(map(attribute_info, config.domain.attributes)),
-        cells=config.domain.size,
+        cells=config.domain.cells,
         currency=budget.currency,
         epsilon=budget.epsilon,
         delta=budget.delta,

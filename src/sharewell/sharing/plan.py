@@ -17,11 +17,10 @@ import numpy as np
 
 from sharewell.errors import SharingError
 from sharewell.mechanisms import seed as seeds
-from sharewell.mechanisms.base import Question
-from sharewell.mechanisms.strategy import Strategy
+from sharewell.mechanisms.base import Question, Seed
 from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.query.block import Block, Neighbours
-from sharewell.query.domain import Domain
+from sharewell.query.domain import MAX_CELLS, Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.certificate import outcomes
 from sharewell.sharing.collective import Ask, expected_errors
@@ -40,7 +39,7 @@ class Candidate:
     query_budget: Fraction
     #: The expected part of each analyst's answers within the error threshold, for normal errors.
     within: Mapping[str, float]
-    #: The root mean square of the standard errors, in rows.
+    #: The root mean square of the standard errors, in rows; infinite where an answer is undetermined.
     typical_error: float
 
     @property
@@ -62,7 +61,7 @@ def plan(
     error_threshold: float,
     *,
     neighbours: Neighbours = "add-remove",
-    strategies: Iterable[Strategy] | None = None,
+    strategies: Iterable[Seed] | None = None,
     seed_fractions: Iterable[Amount] = SEED_FRACTIONS,
     queries_per_share: Iterable[int] = QUERIES_PER_SHARE,
     watch: Callable[[int, int], object] = lambda done, of: None,
@@ -103,21 +102,31 @@ def plan(
     return sorted(found, key=lambda c: (-round(c.average, 4), c.typical_error))
 
 
-def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Iterator[Strategy]:
-    """The seeds worth comparing: those by name that determine everything, and the optimised one."""
+def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Iterator[Seed]:
+    """The seeds worth comparing: those by name that can be measured here, and the optimised one."""
     for make in _by_name(domain):
         yield make(domain)
-    yield seeds.optimized(domain, asked_together(domain, workloads))
+    if _has_every_cell(domain):
+        yield seeds.optimized(domain, asked_together(domain, workloads))
 
 
 def how_many(domain: Domain) -> int:
     """The number of settings compared by default; building some seeds takes minutes."""
-    return (len(_by_name(domain)) + 1) * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
+    count = len(_by_name(domain)) + _has_every_cell(domain)
+    return count * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
 
 
-def _by_name(domain: Domain) -> list[Callable[[Domain], Strategy]]:
-    found = [make for name, make in seeds.NAMED.items() if name != "total"]
-    return [*found, seeds.marginals] if len(domain.shape) > 1 else found
+def _by_name(domain: Domain) -> list[Callable[[Domain], Seed]]:
+    found: list[Callable[[Domain], Seed]] = []
+    if _has_every_cell(domain):
+        found = [make for name, make in seeds.NAMED.items() if name != "total"]
+    several = len(domain.attributes) > 1 or not found
+    return [*found, seeds.marginals, seeds.tables] if several else found
+
+
+def _has_every_cell(domain: Domain) -> bool:
+    """Whether seeds that measure every cell are suitable: of counts, and not too many."""
+    return domain.size <= MAX_CELLS and not domain.measures
 
 
 def asked_together(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Block:
@@ -136,7 +145,7 @@ def in_turns(workloads: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str,
 
 
 def evaluate(
-    setting: tuple[Strategy, Fraction, Fraction],
+    setting: tuple[Seed, Fraction, Fraction],
     stream: Sequence[tuple[str, Question]],
     errors: Sequence[float | tuple[float, ...] | None],
     threshold: float,

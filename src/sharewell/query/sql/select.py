@@ -11,11 +11,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from sharewell.errors import Location, QueryTooComplex
 from sharewell.query.attribute import Binned, Category, Mask
-from sharewell.query.block import ParallelBlock
+from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import Predicate, TruthSet
@@ -221,22 +223,31 @@ class Groups:
         return found
 
     def split(self, total: LinearQuery) -> ParallelBlock:
-        """Split a query into one for each group; the groups that none of its cells is in share a zero.
+        """Split a query into one for each group; those that none of its cells is in are zero.
 
         The last attribute is split first, so that the lower levels of the diagram are built once and
         shared by all groups of the attributes above.
         """
-        order = sorted(range(len(self.columns)), key=lambda i: -self.columns[i].level)
-        parts: dict[tuple[int, ...], LinearQuery] = {(): total}
-        for column in (self.columns[i] for i in order):
-            parts = {
-                (*key, group): each
-                for key, part in parts.items()
-                for group, each in part.parts(column.level, column.groups).items()
-            }
-        zero = LinearQuery.zero(total.domain)
-        queries = [parts.get(tuple([key[i] for i in order]), zero) for key in self.keys]
-        return ParallelBlock(total.domain, queries)
+        if not self.columns:
+            return ParallelBlock(total.domain, [total])
+        return GroupedBlock(total, *self._places)
+
+    @cached_property
+    def _places(self) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
+        """The group of every cell by attribute, and the number of each key among all combinations."""
+        keys = np.array(self.keys, dtype=np.int64).T
+        groups: dict[int, NDArray[np.int64]] = {}
+        places = np.zeros(len(self.keys), dtype=np.int64)
+        for level in sorted({column.level for column in self.columns}, reverse=True):
+            at = [i for i, column in enumerate(self.columns) if column.level == level]
+            # Several columns of one attribute divide its cells by all of their labels together.
+            labels = np.stack([self.columns[i].groups for i in at])
+            found, of_cell = np.unique(labels, axis=1, return_inverse=True)
+            groups[level] = of_cell.ravel()
+            numbers = {tuple(label): number for number, label in enumerate(found.T.tolist())}
+            own = [numbers[tuple(key)] for key in keys[at].T.tolist()]
+            places = places * len(numbers) + own
+        return groups, places
 
 
 @dataclass

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from sharewell.config import Config
@@ -26,6 +28,7 @@ from sharewell.privacy.measurement import Measurement, Reservation, StoredReleas
 from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sensitivity import checked
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan
+from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.linear import LinearQuery
 from sharewell.service.verify.audit import LedgerSnapshot
 
@@ -98,12 +101,13 @@ class RecordedCharges:
         """Hand out these charges."""
         self._next = iter(charges)
 
-    def take(self, wanted: Charged) -> int:
-        """Take the next charge, which must be the wanted one."""
+    def take(self, wanted: Charged, older: Callable[[], Charged] | None = None) -> int:
+        """Take the next charge, which must be the wanted one, as it is written now or was before."""
         number = next((each for each in self._next if each not in self.taken), None)
         if number is None:
             raise ReplayMismatch("The mechanism would buy something that was not charged")
-        if self.charges[number] != wanted:
+        charged = self.charges[number]
+        if charged != wanted and (older is None or charged != older()):
             raise ReplayMismatch(f"The mechanism would buy something else than event {number} charged")
         if "measure" in wanted.purpose and number not in self.released:
             raise ReplayMismatch(f"The values of event {number} were never released")
@@ -138,7 +142,7 @@ class ReplayedCurator(DryCurator):
         found = []
         for reservation in reservations:
             try:
-                number = self.recorded.take(reservation.charged)
+                number = self.recorded.take(reservation.charged, partial(_listed, reservation))
             except ReplayMismatch:
                 self.release(reservation)
                 raise
@@ -205,6 +209,15 @@ class ReplayedCurator(DryCurator):
             for number in self.plans
             if self._sees(self.recorded.charges[number])
         ]
+
+
+def _listed(reserved: Reservation) -> Charged:
+    """The charge as it was written while the rows of a GROUP BY were listed one by one."""
+    block = reserved.block
+    if not isinstance(block, GroupedBlock):
+        return reserved.charged
+    rows = ParallelBlock(block.domain, block.queries)
+    return replace(reserved.charged, purpose={**reserved.charged.purpose, "measure": rows.to_json()})
 
 
 class ReplayedSparseVector(SparseVector):
