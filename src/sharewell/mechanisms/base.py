@@ -60,6 +60,11 @@ class Answer:
     covariances: tuple[tuple[int, float], ...] = ()
     edges: tuple[tuple[int, EdgeEstimate], ...] = ()
 
+    @property
+    def is_determined(self) -> bool:
+        """Whether the measurements determine the value."""
+        return not math.isnan(self.value)
+
 
 class EdgeEstimate(NamedTuple):
     """Estimates of the sums of lower and of upper edges, and how far they may be off, at 95 %."""
@@ -68,11 +73,6 @@ class EdgeEstimate(NamedTuple):
     below: float
     upper: float
     above: float
-
-    @property
-    def is_determined(self) -> bool:
-        """Whether the measurements determine the value."""
-        return not math.isnan(self.value)
 
 
 ZERO_ANSWER = Answer(0.0, 0.0, (0.0, 0.0), "public")

@@ -86,7 +86,9 @@ class SideRows(NamedTuple):
 
     def among(self, numbers: range) -> SideRows:
         """The rows for the events with these numbers."""
-        return SideRows(*({n: table[n] for n in table if n in numbers} for table in self))
+        return SideRows(
+            *({n: row for n, row in table.items() if n in numbers} for table in self)  # type: ignore[arg-type]
+        )
 
     def to_json(self) -> dict[str, str]:
         """Each table as the text of a JSON object."""
