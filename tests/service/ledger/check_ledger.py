@@ -428,8 +428,8 @@ def several_statements_are_stored_all_or_none(kind: Kind) -> None:
     class Failing(kind.store):  # type: ignore[name-defined,misc]
         executed, broken = 0, True
 
-        def _execute(self, *args: Any) -> bool:
-            self.executed += 1
+        def _execute(self, *args: Any) -> Any:
+            Failing.executed += 1
             if self.broken and self.executed % 3 == 0:
                 raise LedgerUnavailable("No space left.")
             return super()._execute(*args)
@@ -438,10 +438,10 @@ def several_statements_are_stored_all_or_none(kind: Kind) -> None:
         patch.setattr(store, "STATEMENT_BYTES", 40)
         with pytest.raises(LedgerUnavailable, match="No space"):
             ledger.append_many([numbered(at) for at in range(5)])
-        assert ledger._store.executed == 6, "tried twice"
+        assert Failing.executed == 6, "tried twice"
         assert (ledger.head, ledger._store.head()) == (Head(), Head())
         assert kind.rows() == []
-        ledger._store.broken = False
+        Failing.broken = False
         assert ledger.append_many([numbered(at) for at in range(5)]) == 0
         assert list(ledger.events()) == [numbered(at) for at in range(5)]
     assert kind.findings() == []

@@ -310,7 +310,7 @@ PART_TAMPERINGS: dict[str, tuple[Callable[[tuple[Any, ...], list[int]], list[Any
     "an end too early": (lambda e, n: changed(e, n[-2], rest=0), "accounts.released-twice"),
     "more to come": (lambda e, n: changed(e, n[-1], rest=2), "accounts.rows"),
     "less than nothing to come": (lambda e, n: changed(e, n[-1], rest=-1), "accounts.rows"),
-    "nothing after the first part": (lambda e, n: e[: n[0] + 1], "accounts.rows"),
+    "nothing after the first part": (lambda e, n: [*e[: n[0] + 1]], "accounts.rows"),
     "something else within": (lambda e, n: swapped(e, n[1], at(e, Done)), "accounts.rows"),
 }
 

@@ -87,7 +87,9 @@ class SideRows(NamedTuple):
     def among(self, numbers: range) -> SideRows:
         """The rows for the events with these numbers."""
         return SideRows(
-            *({n: row for n, row in table.items() if n in numbers} for table in self)  # type: ignore[arg-type]
+            {number: both for number, both in self.questions.items() if number in numbers},
+            {number: asked for number, asked in self.endings.items() if number in numbers},
+            {number: text for number, text in self.answers.items() if number in numbers},
         )
 
     def to_json(self) -> dict[str, str]:
