@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import re
+import sys
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,12 +21,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sharewell import Binned, Boolean, Category, Date, Integer, datasets
+from sharewell.cli import render_config
 from sharewell.cli.render_config import show_check, show_init
 from sharewell.config import Config, parse_config, read_config
+from sharewell.config.propose import propose
 from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
-from sharewell.config.template import EXAMPLES, review_lines
+from sharewell.config.template import EXAMPLES, MANY_CELLS, proposal_text, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
 from sharewell.mechanisms.seed import KNOWN
+from sharewell.query.measure import Measure
+from tests.wide.census import AMOUNTS, write_census
 
 
 def write_csv(path: Path, columns: dict[str, list[Any]]) -> Path:
@@ -463,6 +470,10 @@ def test_it_says_what_it_wrote_and_what_comes_next(tmp_path, monkeypatch, capsys
     show_init("people.csv", "sharewell.toml", False)
     shown = capsys.readouterr().out
     assert "Wrote sharewell.toml: 1 of 2 columns are attributes" in shown
+    assert (
+        "Left out, since it has texts of more than 60 characters, so it looks like free text: name."
+        in shown
+    )
     commands = [line.split()[:2] for line in shown.splitlines() if line.startswith("  sharewell")]
     assert commands == [["sharewell", verb] for verb in ("check", "begin", "token", "serve")]
 
@@ -535,6 +546,7 @@ VALUES = st.one_of(
 )
 
 
+@needs_tables
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(columns=st.dictionaries(st.text(max_size=6), VALUES, min_size=1, max_size=4))
 def test_whatever_a_table_holds_the_proposal_can_be_read(tmp_path_factory, columns):
@@ -553,7 +565,6 @@ def test_whatever_a_table_holds_the_proposal_can_be_read(tmp_path_factory, colum
     show_init(str(folder / "any.parquet"), str(folder / "any.toml"), False)
     config = read_config(folder / "any.toml")
     assert set(config.domain.names) <= set(columns)
-    assert config.domain.size <= MAX_CELLS
     # Every row of a described column can be counted: nothing about it is refused.
     assert config.vector() is not None
 
@@ -631,3 +642,118 @@ def test_whose_rows_they_are_is_worth_a_second_look_where_the_same_person_comes_
     (tmp_path / "sharewell.toml").unlink()
     _, text = init(write_csv(tmp_path / "people.csv", columns))
     assert "if one person may have several rows" in line_of(text, '# privacy_unit = "patient_id"')
+
+
+AMOUNT = {"fee": [n % 90 + 0.25 for n in range(ROWS)]}
+
+
+def test_numbers_in_bins_are_measures_too(tmp_path, capsys):
+    columns: dict[str, list[Any]] = {
+        "income": [n % 200 * 451 for n in range(ROWS)],
+        "age": [n % 90 for n in range(ROWS)],
+        "fee": ["" if n == 3 else round(n % 90 * 1.07, 2) for n in range(ROWS)],
+        "rate": [n % 90 / 7 for n in range(ROWS)],
+        "account": [n % 90 * 10**16 for n in range(ROWS)],
+    }
+    for name in ("income", "fee", "rate", "account"):
+        config, text = init(write_csv(tmp_path / "one.csv", {name: columns[name]}), force=True)
+        measures = {measure.name: measure for measure in config.domain.measures}
+        expected = {
+            "income": Measure("income", "income", 0, 90_000, 1, nullable=False),
+            "fee": Measure("fee", "fee", 0, 100, 0.01, nullable=True),
+            # Values with many decimals are rounded to a thousandth of their range.
+            "rate": Measure("rate", "rate", 0, 14, 0.02, nullable=False),
+        }
+        assert measures == {key: each for key, each in expected.items() if key == name}
+        marked = [line for line in text.split("\n") if re.match("low|high|nullable", line)]
+        assert all("# REVIEW: " in line for line in marked)
+    # Whole numbers with a cell each are summed exactly without a measure.
+    config, _ = init(write_csv(tmp_path / "one.csv", {"age": columns["age"]}), force=True)
+    assert config.domain.measures == ()
+    capsys.readouterr()
+    show_init(str(write_csv(tmp_path / "fee.csv", AMOUNT)), str(tmp_path / "fee.toml"), False)
+    assert "Measures, which SUM and AVG use: fee." in capsys.readouterr().out
+
+
+def test_a_code_for_a_missing_value_in_a_measure_is_pointed_out(tmp_path):
+    fees = [9_999_999, *AMOUNT["fee"][1:]]
+    config, text = init(write_csv(tmp_path / "fees.csv", {"fee": fees}))
+    [measure] = config.domain.measures
+    assert (measure.low, measure.high) == (0, 90)
+    said = "REVIEW: 9999999 looks like a code for a missing value: it counts as a bound in sums"
+    assert said in line_of(text.partition("[measures.fee]")[2], "low")
+
+
+def test_bounds_far_from_0_get_a_step_that_sums_can_have(tmp_path):
+    far = [10**12 + n / 100 for n in range(ROWS)]
+    config, _ = init(write_csv(tmp_path / "far.csv", {"far": far}))
+    [measure] = config.domain.measures
+    assert measure.high / measure.step <= 2**31
+
+
+def test_many_distinct_texts_are_categories_where_each_has_many_rows(tmp_path):
+    streets = [f"street {n % 90:02}" for n in range(90 * 20)]
+    config, _ = init(write_csv(tmp_path / "streets.csv", {"street": streets}))
+    assert config.domain["street"] == Category("street", sorted({*streets}), other="other")
+    fewer = {"street": streets[1:], "sex": ["f"] + ["f", "m"] * 899}
+    _, text = init(write_csv(tmp_path / "fewer.csv", fewer), force=True)
+    assert left_out(text)["street"] == "it has more than 89 distinct values, so it looks like free text"
+
+
+def test_columns_can_be_chosen(tmp_path, capsys):
+    source = write_csv(tmp_path / "people.csv", people())
+    config, text = init(source, columns="ward, AGE,person_id", quickly=True)
+    assert config.domain.names == ("age", "ward")
+    assert left_out(text) == {"person_id": "all values differ, so it looks like an identifier"}
+    assert "2 of 3 columns are attributes" in capsys.readouterr().out
+    with pytest.raises(SourceError, match="Unknown column 'wards'") as refused:
+        init(source, columns="age,wards", force=True)
+    assert "ward" in refused.value.hint
+
+
+def test_a_terminal_sees_how_far_a_large_file_is_read(tmp_path, monkeypatch, capsys):
+    source = write_csv(tmp_path / "people.csv", {"age": [1, 2, 1], "sex": ["f", "m", "f"]})
+    show_init(str(source), str(tmp_path / "a.toml"), False)
+    monkeypatch.setattr(render_config, "LARGE_FILE", 1)
+    show_init(str(source), str(tmp_path / "b.toml"), False)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    show_init(str(source), str(tmp_path / "c.toml"), False)
+    assert "reading columns" in capsys.readouterr().err
+
+
+@needs_tables
+@pytest.mark.parametrize(("rows", "limit", "delta"), [(50, "70", "1e-6"), (1_234, "2_000", "1e-6")])
+def test_a_wide_table_gets_the_settings_for_many_tables(tmp_path, rows, limit, delta):
+    columns = {f"c{n}": [row * (n + 1) % 3 for row in range(rows)] for n in range(20)}
+    config, text = init(write_csv(tmp_path / "wide.csv", columns), quickly=True)
+    assert config.domain.cells > MANY_CELLS
+    assert line_of(text, "max_rows").startswith(f"max_rows = {limit} ")
+    assert "# REVIEW: " in line_of(text, "max_rows")
+    assert line_of(text, "delta").startswith(f"delta = {delta} ")
+    assert line_of(text, "seed").startswith('seed = "tables" ')
+    why = text.partition("\n[budget]")[0].split("\n")[-2:]
+    assert all(line.startswith("# ") for line in why)
+
+
+def test_a_delta_is_below_one_in_the_population(tmp_path):
+    proposal = propose(write_csv(tmp_path / "people.csv", {"age": [1, 2]}), tmp_path / "sharewell.toml")
+    for population, delta in ((300_000, "1e-6"), (1_000_000, "1e-7"), (277_000_000, "1e-9")):
+        text = proposal_text(replace(proposal, population=population))
+        assert line_of(text, "# delta").startswith(f"# delta = {delta} ")
+
+
+@needs_tables
+def test_a_census_file_of_forty_columns_is_proposed_whole_and_checks(tmp_path, capsys):
+    config, text = init(write_census(tmp_path, 20_000))
+    assert len(config.domain.names) == 40
+    assert left_out(text) == {}
+    assert [measure.name for measure in config.domain.measures] == [*AMOUNTS, "weight"]
+    assert {measure.step for measure in config.domain.measures} == {Fraction(1, 100)}
+    capsys.readouterr()
+    assert show_check(str(tmp_path / "sharewell.toml"), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "e+40 cells" in shown
+    assert re.search(r"2 780 780 [\d.]+ \(\w+, \w+\) [\d.]+ \(\w+, \w+\) 0 -", shown)
+    assert re.search(r"3 9,880 0 - - 9,880 [\d.]+", shown)

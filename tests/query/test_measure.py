@@ -5,11 +5,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharewell import Block, Boolean, Domain, Integer, LinearQuery
+from sharewell import Block, Boolean, Domain, Integer, LinearQuery, vectorize
 from sharewell.errors import DomainError, QueryError, QueryTooComplex
 from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.measure import Measure
@@ -156,6 +157,17 @@ def test_a_domain_without_measures_is_as_it_was():
     assert Domain(domain.attributes, [wage]) == others[0]
 
 
+def test_a_column_may_be_attribute_and_measure_at_once():
+    domain = Domain([Integer("age", 0, 9), Boolean("employed")], [Measure("Age", "age", 0, 9, 1)])
+    assert domain.names == ("age", "employed")
+    assert domain.vectors_of("age") == (1, 2)
+    rows = pa.table({"age": [3, 9, 9], "employed": [True, True, False]})
+    data = vectorize(rows, domain)
+    total = LinearQuery.of_vectors(domain, {1: np.array([0, 1]), 2: np.array([0, 0, 1])})
+    # The middle is 4, and true the second cell.
+    assert data.answer(total) == (3 - 4) + (9 - 4)
+
+
 def test_a_row_without_a_value_is_dropped_only_where_the_measure_is_not_nullable():
     closed = [Boolean("employed", other="other")]
     assert not Domain(closed, [Measure("wage", "wage", 0, 10, 1)]).may_drop
@@ -175,7 +187,12 @@ def test_a_row_without_a_value_is_dropped_only_where_the_measure_is_not_nullable
         (lambda: Measure("w", "w", 0, 2**32, 1), "4,294,967,296.0 steps apart"),
         (lambda: Measure("w", "w", 0, 1, 1, nullable=UNTYPED), "True or False"),
         (lambda: Domain([Boolean("a")], [Measure("A", "w", 0, 1, 1)]), "Duplicate name 'A'"),
-        (lambda: Domain([Boolean("a")], [Measure(n, "w", 0, 1, 1) for n in "wW"]), "Duplicate name 'W'"),
+        (lambda: Domain([Boolean("a")], [Measure("w", "w", 0, 1, 1)] * 2), "Duplicate name 'w'"),
+        (lambda: Domain([Boolean("a")], [Measure("a", "a", 0, 1, 1)] * 2), "Duplicate name 'a'"),
+        (
+            lambda: Domain([Integer("a", 0, 9, bins={"g": [0]})], [Measure("g", "g", 0, 1, 1)]),
+            "Duplicate name 'g'",
+        ),
         (lambda: Domain([Boolean("a")], [UNTYPED]), "cannot be 'wage'"),
     ],
 )

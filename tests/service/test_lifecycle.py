@@ -13,6 +13,7 @@ from sharewell.errors import (
     LedgerError,
     LedgerInUse,
     SharewellError,
+    SourceError,
     WitnessMismatch,
 )
 from sharewell.privacy.ledger import (
@@ -66,6 +67,39 @@ def test_a_source_is_begun_once_whatever_its_dataset_is_called(config):
     for path in (config.path, other):
         with pytest.raises(LedgerError, match="was begun before"):
             begin(read_config(path))
+
+
+def limited(config: Config, rows: int) -> Config:
+    """The same dataset, not begun, with a limit of its rows."""
+    config.witness.unlink()
+    ledger_file(config).unlink()
+    text = config.text.replace("[dataset]", f"[dataset]\nmax_rows = {rows}", 1)
+    config.path.write_text(text)
+    return read_config(config.path)
+
+
+def test_more_rows_than_the_limit_are_refused_before_anything_begins(config, caplog):
+    small = limited(config, 399)
+    with pytest.raises(SourceError, match="has more than 399 rows") as refused:
+        begin(small)
+    assert not ledger_file(small).exists()
+    assert not small.witness.exists()
+    told = f"{refused.value.message} {refused.value.hint} {caplog.text}"
+    assert "400" not in told
+
+
+def test_as_many_rows_as_the_limit_are_begun(config):
+    exact = limited(config, 400)
+    begin(exact)
+    with DatasetService.open(exact) as service:
+        assert service.name == "people"
+
+
+def test_without_a_limit_no_row_is_read(config, monkeypatch):
+    config.witness.unlink()
+    ledger_file(config).unlink()
+    monkeypatch.setattr(Config, "vector", lambda *_: pytest.fail("rows were read"))
+    begin(config)
 
 
 def renamed(config: Config, *changes: tuple[str, str]) -> Config:

@@ -20,7 +20,7 @@ commands = typer.Typer()
 
 @commands.command(rich_help_panel=PANEL)
 def begin(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
-    """Begin a dataset, once: create its ledger and its witness. Reads no rows."""
+    """Begin a dataset, once: create its ledger and its witness."""
     from sharewell.config import read_config
     from sharewell.config.check import check_config
     from sharewell.service import lifecycle

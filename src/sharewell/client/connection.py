@@ -104,7 +104,8 @@ def _read_server(
 def begin(path: str | Path) -> None:
     """Begin the dataset of a `sharewell.toml`, once: create its ledger and its witness.
 
-    Raises LedgerError if its source was begun before. Reads no rows.
+    Raises LedgerError if its source was begun before, and SourceError if it has more rows than
+    `dataset.max_rows`.
     """
     from sharewell.config import read_config
     from sharewell.service import lifecycle
