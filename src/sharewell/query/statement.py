@@ -206,7 +206,7 @@ class Statement:
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The pairs of blocks whose answers are combined in the result: sums and their counts."""
-        found = {}
+        found: dict[tuple[int, int], None] = {}
         for output in self.outputs:
             match output.source:
                 case Aggregate(block, _, int(count)) | Average(block, count, None):
@@ -260,7 +260,7 @@ class Statement:
                 return term.labels
             case Aggregate(block, _, None):
                 return values[block * rows : (block + 1) * rows]
-            case Aggregate(block, _, count, middle):
+            case Aggregate(block, _, int(count), middle):
                 return [
                     None if a is None or b is None else a + _like(b, middle) * b
                     for a, b in self._pairs(block, count, values)
