@@ -151,7 +151,7 @@ def test_a_mean_has_no_interval_where_a_part_has_none():
     assert mean(measured(10.0, None), measured(100.0)).interval is None
     assert mean(measured(10.0), measured(100.0, None)).interval is None
     for parts in ((math.inf, 1.0), (1.0, math.inf)):
-        found = mean(*map(measured, (10.0, 100.0), parts))
+        found = mean(measured(10.0, parts[0]), measured(100.0, parts[1]))
         assert (found.value, found.interval) == (None, (-math.inf, math.inf))
 
 
@@ -168,7 +168,7 @@ def test_a_mean_has_no_interval_where_a_part_has_none():
 def test_a_mean_is_from_where_its_weaker_part_is(one, other, weaker):
     for sources in ((one, other), (other, one)):
         parts = [measured(1.0, source=source) for source in sources]
-        assert mean(*parts).source == weaker
+        assert mean(parts[0], parts[1]).source == weaker
 
 
 def test_what_is_infinite_or_not_known_travels_as_null():

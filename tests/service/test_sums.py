@@ -149,7 +149,9 @@ def test_covariances_that_are_not_known_are_none():
             own, seed=seeds.identity(BINS), seed_fraction="1/2", query_budget=Fraction(1, 100)
         ),
     )
-    [variance] = alone.covariances(block, block, "ann")
+    covariances = alone.covariances(block, block, "ann")
+    assert covariances is not None
+    [variance] = covariances
     assert math.sqrt(variance) == pytest.approx(alone.ask(block, "ann", pay=False)[0].standard_error)
 
 
@@ -161,7 +163,9 @@ def test_an_undetermined_estimate_has_no_covariance():
     )
     statement = compile_sql("SELECT SUM(wage), AVG(wage), COUNT(*) FROM people", PEOPLE)
     left, right = statement.blocks[:2]
-    assert np.isnan(mechanism.covariances(left, right, "ann")).all()
+    covariances = mechanism.covariances(left, right, "ann")
+    assert covariances is not None
+    assert np.isnan(covariances).all()
     free = ask(mechanism, statement, pay=False)
     assert [each.value for each in free.rows[0]] == [None, None, None]
     assert serialization.UNDETERMINED in free.notes
@@ -183,7 +187,10 @@ def test_an_average_is_quoted_in_its_own_unit():
     quote = serialization.quote(mechanism, statement, "ann")
     assert quote.paid is not None
     [average, total] = quote.paid.errors
+    assert average is not None
+    assert total is not None
     [size, no_size] = quote.paid.group_sizes
+    assert size is not None
     assert no_size is None
     # About 4,000 of 5,000 have a wage, as the seed tells for nothing.
     assert 3500 < size < 4500

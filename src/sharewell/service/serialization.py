@@ -153,6 +153,7 @@ def _field(output: Projection, statement: Statement, answers: Sequence[Answer]) 
             return lambda row: mean(
                 answers[total * rows + row], answers[count * rows + row], average, limits
             )
+    raise TypeError(f"{output.source!r} is not a column")
 
 
 def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:

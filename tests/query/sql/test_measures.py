@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -125,7 +127,7 @@ def test_a_sum_buys_the_centred_block_and_the_count_of_values():
     statement = compile_sql("SELECT SUM(wage), AVG(wage), COUNT(wage) FROM people", DOMAIN)
     total, count, values = (output.source for output in statement.outputs)
     assert total == Aggregate(0, None, 1, DOMAIN.measures[0].middle)
-    assert count == Average(0, 1, None, 0, 100, 50)
+    assert count == Average(0, 1, None, Fraction(0), Fraction(100), Fraction(50))
     assert values == Aggregate(1)
     assert len(statement.blocks) == 2
     assert statement.blocks[0].primitive.units("add-remove").tolist() == [5000]

@@ -119,11 +119,13 @@ def as_stored(ticket: wire.Ticket) -> dict:
 
 
 def undetermined_as_null(stored: dict) -> dict:
-    """A stored ticket as it is given now: a value that nothing determines is NULL."""
+    """A stored ticket as it is given now: a value that nothing determines, or its average, is NULL."""
     for row in stored["answer"]["rows"] if stored["answer"] else ():
-        for field in row:
-            if isinstance(field, dict) and field["interval"] == [None, None]:
-                field["value"] = None
+        numbers = [field for field in row if isinstance(field, dict)]
+        if any(number["interval"] == [None, None] for number in numbers):
+            for number in numbers:
+                if number["interval"] in (None, [None, None]):
+                    number.update(value=None, interval=[None, None])
     return stored
 
 

@@ -299,7 +299,8 @@ class Draft:
         average = isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Avg)
         if not average:
             return Aggregate(blocks[0], at, blocks[1], middle)
-        return Average(blocks[0], blocks[1], at, *(limits or (None, None)), middle)
+        low, high = limits or (None, None)
+        return Average(blocks[0], blocks[1], at, low, high, middle)
 
     def grouped(self, node: exp.Column) -> Column:
         """Return a column, which must be grouped."""
