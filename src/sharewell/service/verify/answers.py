@@ -392,10 +392,10 @@ class AnswersAudit(Audit):
 
 
 def _read_answer(stored: Mapping[str, Any]) -> Answer:
-    """Read a stored answer; infinite numbers are stored as text."""
-    error, ends = stored["standard_error"], stored["interval"]
+    """Read a stored answer; infinite numbers are stored as text, and an undetermined value as null."""
+    value, error, ends = stored["value"], stored["standard_error"], stored["interval"]
     return Answer(
-        float(stored["value"]),
+        math.nan if value is None else float(value),
         None if error is None else float(error),
         None if ends is None else (float(ends[0]), float(ends[1])),
         stored["source"],
@@ -420,8 +420,10 @@ def _difference(was: Answer, again: Answer) -> str:
     error = again.standard_error
     if not _is_close(was.standard_error, error, error):
         return "standard_error"
-    # The value of a query that nothing determines is arbitrary.
-    if (error is None or math.isfinite(error)) and not _is_close(was.value, again.value, error):
+    if error is not None and math.isinf(error):
+        # Nothing determines the answer: its value is arbitrary, and no interval is finite.
+        return "interval" if any(map(math.isfinite, was.interval or ())) else ""
+    if not _is_close(was.value, again.value, error):
         return "value"
     ends, others = was.interval or (None, None), again.interval or (None, None)
     if not all(_is_close(a, b, error) for a, b in zip(ends, others, strict=True)):
