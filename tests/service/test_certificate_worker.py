@@ -18,6 +18,7 @@ from sharewell.service import certificate_worker
 from sharewell.service.certificate_worker import CertificateWorker, StreamReader
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
+from sharewell.sharing.collective import Leave
 from tests.service.http.servers import running, write_dataset
 from tests.service.services import config, count, serve
 from tests.service.verify.ledgers import ask_all, open_broker, story
@@ -190,3 +191,28 @@ def test_the_reader_keeps_open_questions_only():
         reader.read(event)
     assert reader.entries > 20
     assert reader._open == {}
+
+
+class SlowLine:
+    """A line to a process that takes some time for every entry, on a clock of its own."""
+
+    def __init__(self, each: float) -> None:
+        self.each, self.now = each, 0.0
+
+    def send(self, message: list) -> None:
+        self.now += self.each * len(message)
+
+    def recv(self) -> SharingError:
+        return SharingError("There is no report here.")
+
+
+@pytest.mark.parametrize(("each", "most"), [(10.0, 1), (0.25, 4), (0.0001, 256)])
+def test_there_is_a_report_every_second_however_long_entries_take(each, most, monkeypatch):
+    worker, line = object.__new__(CertificateWorker), SlowLine(each)
+    monkeypatch.setattr(certificate_worker.time, "monotonic", lambda: line.now)
+    worker._most = certificate_worker.FIRST_MESSAGE
+    worker._publish = lambda report: None  # type: ignore[method-assign]
+    for _ in range(8):
+        worker._exchange(line, [Leave("ann")] * worker._most)  # type: ignore[arg-type]
+        worker._exchange(line, [])  # type: ignore[arg-type]
+    assert worker._most == most

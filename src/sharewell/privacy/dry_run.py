@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Charged, Event
@@ -35,7 +36,7 @@ class DryCurator(Curator):
             Measurement(
                 each.block,
                 np.broadcast_to(np.int64(0), len(each.scales)),
-                self._variances(each.scales),
+                _compact(self._variances(each.scales)),
                 each.cost,
                 each.bill,
                 self._append([Charged(each.bill, {})]),
@@ -47,6 +48,12 @@ class DryCurator(Curator):
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
         """Store nothing."""
+
+
+def _compact(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same numbers; where all are equal, in the memory of one."""
+    equal = len(variances) > 0 and bool((variances == variances[0]).all())
+    return np.broadcast_to(variances[:1].copy(), len(variances)) if equal else variances
 
 
 class NullLedger:

@@ -45,8 +45,9 @@ from sharewell.service.release_slots import Published
 from sharewell.sharing.certificate import Certificate, Report, Standing, promises
 from sharewell.sharing.collective import Ask, Collective, DryRun, Join, Leave
 
-#: The most entries in one message: the process replies with a report after each.
-MESSAGE = 256
+#: The number of entries in the first message, and the most in any: the process replies with a report
+#: after each. Where entries take long, messages are small enough for a report this often, in seconds.
+FIRST_MESSAGE, MESSAGE, REPORT_EVERY = 8, 256, 1.0
 #: How long to collect entries for a message, in seconds: many small ones would disturb answering.
 GATHER = 0.05
 #: The pause before a dead process is replaced, in seconds: doubled from the first to the last while
@@ -96,6 +97,8 @@ class CertificateWorker:
         #: The last report; None while the process is being replaced.
         self._report: Published[Report | SharingError | None] = Published(self._empty, release_every)
         self._process: SpawnProcess | None = None
+        #: How many entries the next message may have.
+        self._most = FIRST_MESSAGE
         self._closing = False
         self._thread = Thread(target=self._supervise, daemon=True, name="certificate")
         self._thread.start()
@@ -191,12 +194,13 @@ class CertificateWorker:
     def _feed(self, line: Connection) -> None:
         """Send what the ledger holds, message by message, and take in the report after each."""
         stream = StreamReader()
+        self._most = FIRST_MESSAGE
         while not self._closing:
             message: list[Sent] = []
             try:
                 for event in self._ledger.events(stream.position):
                     message += stream.read(event)
-                    if len(message) == MESSAGE:
+                    if len(message) >= self._most:
                         self._exchange(line, message)
                         message = []
             except LedgerUnavailable:
@@ -214,8 +218,13 @@ class CertificateWorker:
                     raise EOFError
 
     def _exchange(self, line: Connection, message: list[Sent]) -> None:
+        """Send entries and publish the report."""
+        started = time.monotonic()
         line.send(message)
         found: Report | SharingError = line.recv()
+        if message:
+            in_time = len(message) * REPORT_EVERY / max(time.monotonic() - started, 1e-6)
+            self._most = max(1, min(MESSAGE, 2 * self._most, int(in_time)))
         if isinstance(found, Report):
             found = replace(found, scheduler=self._empty.scheduler, promises=self._empty.promises)
         self._publish(found)

@@ -33,8 +33,8 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.merged_cells import Marginal
 
-#: Binary digits of the arithmetic, and the exponent of the variance of open parts.
-DIGITS, HUGE = 1024, 340
+#: Binary digits of the arithmetic, with open parts and without, and the exponent of their variance.
+DIGITS, FEW_DIGITS, HUGE = 1024, 256, 340
 #: The most products of one query, and the most known sets of attributes for a pair of them.
 MOST_PRODUCTS, MOST_SETS = 64, 1024
 #: A result that is not known up to this part of itself is no result.
@@ -116,7 +116,9 @@ class Kriging:
         results = [(mean, covariance) for mean, (covariance, _) in zip(means, own, strict=True)]
         if self._rows:
             columns = [[covariance for covariance, _ in pairs] for pairs in beside]
-            results = self._update(results, columns, with_values)
+            is_open = any(map(any, self._open)) or any(part for _, part in own)
+            with ctx.workprec(DIGITS if is_open else FEW_DIGITS):
+                results = self._update(results, columns, with_values)
         found: list[tuple[float, float]] = []
         for (value, variance), finite in zip(results, determined, strict=True):
             if not finite:

@@ -15,6 +15,7 @@ digits, it is done again with 200 decimals. Over too many cells, the estimates a
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from functools import lru_cache, partial, reduce
@@ -230,8 +231,7 @@ class Reference:
         every = sp.vstack([asked, rows], format="csr")
         # Cells with the same weight in every row count only together: what is estimated is their sum.
         # They are found by a random combination of the rows, modulo 2^64.
-        draw = SystemRandom()
-        random = np.array([draw.getrandbits(64) for _ in range(every.shape[0])], dtype=np.uint64)
+        random = np.frombuffer(os.urandom(8 * every.shape[0]), dtype=np.uint64)
         signatures = every.astype(np.uint64).T @ random
         _, chosen = np.unique(signatures, return_index=True)
         if len(chosen) > MOST_DECIMAL_CELLS:
@@ -405,9 +405,9 @@ class Sample:
         """Whether the next entry is to be checked."""
         return self._random.randrange(self._one_in) == 0
 
-    def pick(self, size: int) -> list[int]:
+    def pick(self, size: int, most: int = MOST_ANSWERS) -> list[int]:
         """The places of the answers to check among those to one question: all, or some at random."""
-        return sorted(self._random.sample(range(size), min(size, MOST_ANSWERS)))
+        return sorted(self._random.sample(range(size), min(size, most)))
 
     def count(self, work: float, checked: bool = True) -> None:
         """Count the work that an entry took, and the entry if it could be checked."""

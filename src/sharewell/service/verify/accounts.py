@@ -8,6 +8,9 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sharewell.config import Config
 from sharewell.mechanisms.base import decode
 from sharewell.privacy.accounts import plain
@@ -297,6 +300,14 @@ class AccountsAudit(Audit):
         if not self.snapshot.is_lost(charge):
             text = f"The event {does} event {charge}, which is not an earlier charge for it."
             self.fault("no-charge", number, text)
+
+
+def _in_hex(scales: NDArray[np.float64]) -> list[str]:
+    """Scales as they are stored; long runs of equal ones take no time."""
+    starts = np.flatnonzero(np.diff(scales, prepend=np.nan) != 0)
+    lengths = np.diff(starts, append=len(scales))
+    runs = zip(scales[starts].tolist(), lengths.tolist(), strict=True)
+    return [text for scale, length in runs for text in [scale.hex()] * length]
 
 
 def _read_block(domain: Domain, data: Mapping[str, Any]) -> Measurable:

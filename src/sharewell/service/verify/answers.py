@@ -468,8 +468,10 @@ def _difference(was: Answer, again: Answer) -> str:
     error = again.standard_error
     if not _is_close(was.standard_error, error, error):
         return "standard_error"
-    # The value of a query that nothing determines is arbitrary.
-    if (error is None or math.isfinite(error)) and not _is_close(was.value, again.value, error):
+    if error is not None and math.isinf(error):
+        # Nothing determines the answer: its value is arbitrary, and no interval is finite.
+        return "interval" if any(map(math.isfinite, was.interval or ())) else ""
+    if not _is_close(was.value, again.value, error):
         return "value"
     ends, others = was.interval or (None, None), again.interval or (None, None)
     if not all(_is_close(a, b, error) for a, b in zip(ends, others, strict=True)):
