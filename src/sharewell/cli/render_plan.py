@@ -25,7 +25,7 @@ from sharewell.config.forecast import (
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.base import Question
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.plan import Candidate, how_many, plan
+from sharewell.sharing.plan import Candidate, how_many, not_compared, plan
 from sharewell.wire.text import pluralize
 
 RANKED = "Ranked by useful answers, averaged over the analysts, then by typical error."
@@ -57,7 +57,9 @@ def show_plan(path: str, top: int, as_json: bool) -> None:
                 _workload_text(config),
                 "Analysts ask in turns. No row was read and nothing was spent.",
                 "The error of a sum is divided by its largest weight.",
+                not_compared(config.domain, config.workloads()),
             )
+            if line
         ),
         f"\nTo use the first, write this in {config.path.name}:\n",
         _toml(config, found[0]),
@@ -76,7 +78,7 @@ def _by_rank(candidate: Candidate) -> tuple[float, float]:
 
 def _standing(config: Config, now: Candidate | None, found: Sequence[Candidate]) -> str:
     if now is None:
-        return f"{config.path.name} uses another mechanism, which is not compared here."
+        return f"{config.path.name} uses another mechanism or seed, which is not compared here."
     return (
         f"The last row shows the current settings of {config.path.name}: "
         f"{_rank(now, found) - 1:,} of the {len(found):,} settings compared are better."

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sharewell.config.config import MAX_ASSUMED_GROUPS, Analyst, Config, expected_workloads
+from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism, Prospect, Question, standard_errors
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
@@ -21,15 +22,17 @@ from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
+from sharewell.sharing.closed_form import as_marginals, errors_of, sampled
 from sharewell.sharing.collective import Ask, DryRun
-from sharewell.sharing.plan import Candidate, evaluate, in_turns
+from sharewell.sharing.plan import MOST_CELLS, Candidate, evaluate, in_turns
 
 #: A dry run of a seed with more rows takes too long, and too much memory.
 MAX_SEED_ROWS = 2**24
 #: Queries that the seed does not determine are solved by iteration: fast up to so many cells.
 MAX_UNDETERMINED_CELLS = 1_000
-#: The limit on forecast numbers times the cells that each may take work for.
-MAX_WORK = 30_000_000
+#: The limit on forecast numbers times the cells that each may take work for; in wide tables, where
+#: seeds are marginals, a number takes about as long as one over this many cells.
+MAX_WORK, WIDE_CELLS = 30_000_000, 30_000
 #: What is assumed of an analyst without given questions.
 ASSUMED = f"counts by one and by two columns, with at most {MAX_ASSUMED_GROUPS} groups each"
 
@@ -157,7 +160,7 @@ def forecast_errors(config: Config, mechanism: Mechanism) -> tuple[ErrorForecast
 def _forecast(config: Config, mechanism: Mechanism, analyst: Analyst) -> Iterable[_Row]:
     domain, make = config.domain, config.make
     workload = expected_workloads(domain, config.name, [analyst])[analyst.name]
-    first = _first(workload, domain.size)
+    first = _first(workload, WIDE_CELLS if domain.size > MAX_DENSE else domain.size)
     asked: list[tuple[str, Sequence[Question]]] = [
         ("the rows of one cell", [LinearQuery.cell(domain, domain.size // 2)]),
         ("all rows", [LinearQuery.all(domain)]),
@@ -241,14 +244,29 @@ def _error_in_rows(query: LinearQuery, error: float) -> float:
 
 
 def current_candidate(config: Config) -> Candidate | None:
-    """The file's own settings as `sharewell plan` evaluates them; None for other mechanisms."""
+    """The file's own settings as `sharewell plan` evaluates them; None for those it does not compare."""
     make = config.make
     if make.kind is not CacheReconstruct or make.independent or make.seed is None:
         return None
+    price = make.price or Fraction(0)
     stream = list(in_turns(config.workloads()))
-    return evaluate(
-        (make.seed, make.seed_fraction, make.price or Fraction(0)),
-        stream,
-        list(config.collective.errors(stream)),
-        config.error_threshold,
-    )
+    errors: Sequence[tuple[float, ...] | None]
+    if config.domain.size > MOST_CELLS:
+        seed = as_marginals(make.seed)
+        if seed is None:
+            return None
+        workloads = {name: sampled(asked) for name, asked in config.workloads().items()}
+        stream = list(in_turns(workloads))
+        errors = errors_of(
+            stream,
+            seed,
+            config.shares,
+            seed_fraction=make.seed_fraction,
+            query_budget=price,
+            privacy=config.budget.currency,
+            neighbours=config.neighbours,
+        )
+    else:
+        errors = list(config.collective.errors(stream))
+    setting = make.seed.name, make.seed_fraction, price
+    return evaluate(setting, stream, errors, config.error_threshold)

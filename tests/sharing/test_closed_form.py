@@ -1,0 +1,114 @@
+"""Plans for tables of any width: errors in closed form against the mechanism's own."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from sharewell import Budget, Domain, Integer, LinearQuery
+from sharewell.mechanisms import seed
+from sharewell.query.block import ParallelBlock
+from sharewell.query.measure import Measure
+from sharewell.sharing.closed_form import (
+    MOST_NUMBERS,
+    MOST_QUESTIONS,
+    SeededErrors,
+    as_marginals,
+    errors_of,
+    sampled,
+)
+from sharewell.sharing.collective import expected_errors
+from sharewell.sharing.plan import not_compared, plan, wide_seeds
+
+SHARES = {"ann": Fraction(1, 2), "ben": Fraction(1, 2)}
+
+
+def wide(columns: int, size: int = 10, measures: tuple[Measure, ...] = ()) -> Domain:
+    return Domain([Integer(f"x{at}", 0, size - 1) for at in range(columns)], measures)
+
+
+def by(domain: Domain, *levels: int) -> ParallelBlock:
+    groups = {level: range(domain.shape[level]) for level in levels}
+    return ParallelBlock.group_by(LinearQuery.all(domain), groups)
+
+
+@pytest.mark.parametrize("privacy", ["pure", "zcdp"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_errors_in_closed_form_are_those_of_the_mechanism_or_larger(privacy, neighbours):
+    domain = wide(3, 4)
+    rng = np.random.default_rng(7)
+    names = list(SHARES)
+    stream = []
+    for at in range(12):
+        levels = rng.choice(3, 2, replace=False)
+        query = LinearQuery.of(domain, **{f"x{level}": range(rng.integers(1, 4)) for level in levels})
+        stream.append((names[at % 2], query * 2 if at % 3 else by(domain, int(levels[0]))))
+    settings = {
+        "seed_fraction": Fraction(1, 2),
+        "query_budget": Fraction(1, 16),
+        "privacy": privacy,
+        "neighbours": neighbours,
+    }
+    strategy = seed.identity(domain)
+    marginals = as_marginals(strategy)
+    assert marginals is not None
+    exact = expected_errors(domain, stream, SHARES, seed=strategy, **settings)
+    found = errors_of(stream, marginals, SHARES, **settings)
+    assert found[0] == pytest.approx(np.atleast_1d(exact[0]))
+    for upper, error in zip(found, exact, strict=True):
+        assert (np.array(upper) >= np.atleast_1d(error) * (1 - 1e-9)).all()
+
+
+def test_an_open_question_is_determined_once_it_is_paid_for():
+    domain = wide(40, measures=(Measure("wage", "wage", 0, 100, 1),))
+    [chosen] = [each for each in wide_seeds(domain) if each.name == "marginals(2)"]
+    known = SeededErrors(chosen, SHARES, seed_fraction=Fraction(3, 4), query_budget=Fraction(1, 8))
+    three = LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])
+    three = three.where(LinearQuery.of_vectors(domain, {40: np.array([1, 0, 0])}))
+    other = LinearQuery.of(domain, x3=[1], x4=[1], x2=[1])
+    [paid] = known.ask("ann", three)
+    assert math.isfinite(paid)
+    assert known.ask("ben", three) == (paid,)
+    assert known.ask("ann", other) == (math.inf,)  # Her share pays for one question.
+
+
+def test_only_seeds_of_unit_rows_and_totals_are_sets_of_marginals():
+    domain = wide(2, 4)
+    total = as_marginals(seed.total(domain))
+    assert total is not None
+    assert [part.attributes for part in total.parts] == [()]
+    assert as_marginals(seed.h2(domain)) is None
+    assert as_marginals(total) is total
+
+
+def test_many_questions_and_large_ones_are_sampled_at_even_distances():
+    domain = wide(2, 30)
+    questions = [by(domain, 0, 1)] + [LinearQuery.all(domain)] * (3 * MOST_QUESTIONS)
+    found = sampled(questions)
+    assert len(found) == MOST_QUESTIONS
+    assert len(found[0]) == MOST_NUMBERS  # type: ignore[arg-type]
+    assert sampled(questions[1:3]) == questions[1:3]
+
+
+def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
+    domain = wide(40)
+    workloads = {name: [by(domain, at) for at in range(5)] for name in SHARES}
+    workloads["ann"] = [*workloads["ann"], LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])]
+    found = plan(domain, workloads, Budget.pure("1"), SHARES, 50.0, seed_fractions=["1/2"])
+    assert {candidate.seed for candidate in found} == {"marginals(1)", "marginals(2)"}
+    assert all(0 <= each.worst <= each.average <= 1 for each in found)
+    assert all(math.isfinite(each.typical_error) for each in found)
+    assert "not h2, hb, prefix and optimized" in not_compared(domain, workloads)
+    assert "even distances" not in not_compared(domain, workloads)
+    assert "even distances" in not_compared(domain, {"ann": [by(domain, 0, 1)]})
+    assert not_compared(wide(2), workloads) == ""
+
+
+def test_the_identity_is_compared_while_it_has_few_enough_rows():
+    assert [each.name for each in wide_seeds(wide(5, 25))] == [
+        *("marginals(1)", "marginals(2)", "marginals(3)", "identity")
+    ]
+    assert [each.name for each in wide_seeds(wide(7, 25))][-1] == "marginals(3)"
