@@ -19,7 +19,7 @@ from sharewell.mechanisms.laplace import Laplace
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.mechanisms.synthetic import SyntheticTable
 from sharewell.privacy.ledger import MemoryLedger, Released
-from sharewell.privacy.measurement import Measure
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from sharewell_lab.noise import NoNoise, SeededNoise
@@ -312,20 +312,20 @@ def test_laplace_gives_what_was_paid_for_before_a_crash_to_who_asks_for_it_and_o
     spent = sum(again.curator.spent(name) for name in again.analysts)
     first, second = (again.step(question, "ann") for _ in range(2))
     assert next(first) is None, "paid for before the crash"
-    assert isinstance(next(second), Measure)
+    assert isinstance(next(second), MeasureRequest)
     second.close()
     with pytest.raises(StopIteration) as finished:
         first.send(None)
     assert finished.value.value[0].source == "measured"
     assert sum(again.curator.spent(name) for name in again.analysts) == spent
-    assert isinstance(next(again.step(question, "ann")), Measure)
+    assert isinstance(next(again.step(question, "ann")), MeasureRequest)
 
 
 def test_what_laplace_owes_stays_owed_while_no_question_takes_it():
     table, ledger = DataVector(LINE, np.arange(16)), MemoryLedger()
     question = LinearQuery.of(LINE, age=range(3))
     curator = Curator(table, Budget.pure("1"), {"ann": "1"}, ledger=ledger)
-    curator.charge([curator.reserve(Measure(Block(LINE, [question]), Fraction(1, 10), "ann"))])
+    curator.charge([curator.reserve(MeasureRequest(Block(LINE, [question]), Fraction(1, 10), "ann"))])
     again = Laplace(Curator(table, Budget.pure("1"), {"ann": "1"}, ledger=ledger), query_budget="1/10")
     for _ in range(2):
         step = again.step(question, "ann")

@@ -28,7 +28,7 @@ from sharewell.privacy.ledger import (
     Opened,
     Released,
 )
-from sharewell.privacy.measurement import Measure, Reservation, scale_runs, stored_scales
+from sharewell.privacy.measurement import MeasureRequest, Reservation, scale_runs, stored_scales
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from sharewell_lab.noise import NoNoise, SeededNoise
@@ -267,7 +267,7 @@ def test_what_the_ledger_is_certain_not_to_have_stored_is_not_charged():
 
 
 def reserve(kernel, block=TOTAL, cost="0.1", payer="ann") -> Reservation:
-    return kernel.reserve(Measure(block, Fraction(cost), payer))
+    return kernel.reserve(MeasureRequest(block, Fraction(cost), payer))
 
 
 def test_several_reservations_are_charged_in_one_commit_before_any_data_is_read():
@@ -501,7 +501,7 @@ def test_a_seed_of_many_rows_is_charged_with_one_scale_for_each_part():
     rows = ComposedRows(domain, [cells, by_a], "cells and one marginal")
     empty = DataVector(domain, np.zeros(domain.size, dtype=np.int64))
     kernel = curator(data=empty, ledger=MemoryLedger())
-    reserved = kernel.reserve(Measure(rows, Fraction(1, 10), "ann"))
+    reserved = kernel.reserve(MeasureRequest(rows, Fraction(1, 10), "ann"))
     charged = reserved.charged
     assert len(reserved.scales) == 250_500
     assert [count for _, count in charged.purpose["scales"]] == [250_000, 500]

@@ -12,7 +12,7 @@ from sharewell.errors import LedgerUnavailable, OverBudget
 from sharewell.privacy.driver import Batch, Step, run
 from sharewell.privacy.dry_run import DryCurator, NullLedger
 from sharewell.privacy.ledger import Charged, Done, Event, MemoryLedger, Refused, Released
-from sharewell.privacy.measurement import Measure
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.measurement import Test as SparseVectorTest
 from sharewell.query import workload
 from tests.privacy.tables import LINE, curator, table
@@ -41,7 +41,7 @@ def buy(cost: str, log: list[str], payer: str = "ann") -> Step[int]:
     """Buys the total, notes what happens, and returns its value."""
     try:
         log.append(f"decides {cost}")
-        bought = yield Measure(TOTAL, Fraction(cost), payer)
+        bought = yield MeasureRequest(TOTAL, Fraction(cost), payer)
         log.append(f"resumes {cost}")
         return int(bought.values[0])
     except GeneratorExit:
@@ -58,9 +58,9 @@ def test_a_step_alone_is_charged_measured_and_stored_request_by_request():
     kernel = curator(ledger=ledger)
 
     def twice() -> Step[list[int]]:
-        first = yield Measure(TOTAL, Fraction(1, 10), "ann")
+        first = yield MeasureRequest(TOTAL, Fraction(1, 10), "ann")
         nothing = yield None
-        second = yield Measure(TOTAL, Fraction(1, 10), "bob")
+        second = yield MeasureRequest(TOTAL, Fraction(1, 10), "bob")
         assert nothing is None
         return [int(first.values[0]), int(second.values[0])]
 
@@ -144,11 +144,11 @@ def test_a_question_is_decided_whole_or_refused_whole_and_the_others_go_on():
 
 def test_what_fails_after_its_charge_is_refused_and_the_others_are_answered():
     def failing() -> Step[int]:
-        yield Measure(TOTAL, Fraction(1, 10), "ann")
+        yield MeasureRequest(TOTAL, Fraction(1, 10), "ann")
         raise ZeroDivisionError
 
     def greedy() -> Step[int]:
-        yield Measure(TOTAL, Fraction(1, 10), "ann")
+        yield MeasureRequest(TOTAL, Fraction(1, 10), "ann")
         yield None
         return 0
 

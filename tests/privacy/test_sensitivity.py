@@ -16,9 +16,9 @@ from sharewell.errors import DomainTooLarge, PrivacyError, QueryTooComplex
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.privacy.driver import run
-from sharewell.privacy.kronecker import ComposedRows, KroneckerRows, Product
+from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct, KroneckerRows
 from sharewell.privacy.ledger import Charged, MemoryLedger
-from sharewell.privacy.measurement import Measure
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.sensitivity import checked
 from sharewell.query import Block, LinearQuery, ParallelBlock, diagram, workload
 from sharewell.query.block import GroupedBlock
@@ -166,7 +166,7 @@ def test_what_a_block_states_about_itself_does_not_count(stated, honest, budget)
     needed = kernel.scales(honest, "1/10").tolist()
     assert needed[0] > 0
     assert kernel.scales(stated, "1/10").tolist() == needed
-    assert kernel.reserve(Measure(stated, Fraction(1, 10), "ann")).scales.tolist() == needed
+    assert kernel.reserve(MeasureRequest(stated, Fraction(1, 10), "ann")).scales.tolist() == needed
 
 
 @pytest.mark.parametrize("budget", [Budget.pure("1"), Budget.zcdp("30", "1e-6")], ids=["pure", "zcdp"])
@@ -176,7 +176,7 @@ def test_a_mechanism_that_lies_is_refused_before_anything_is_charged(block, budg
     kernel = curator(ledger=ledger, budget=budget)
 
     def lying_mechanism():
-        yield Measure(block, Fraction(1, 10), "ann")
+        yield MeasureRequest(block, Fraction(1, 10), "ann")
 
     with pytest.raises(PrivacyError):
         run(lying_mechanism(), kernel)
@@ -225,7 +225,7 @@ def test_rows_are_measured_over_the_domain_of_the_data_alone(domain, block):
     ids=["block", "strategy"],
 )
 def test_the_ledger_stores_the_rows_that_are_measured(lying, honest):
-    charged = curator().reserve(Measure(lying, Fraction(1, 10), "ann")).charged
+    charged = curator().reserve(MeasureRequest(lying, Fraction(1, 10), "ann")).charged
     assert charged.purpose["measure"] == honest.to_json()
 
 
@@ -233,7 +233,7 @@ def test_a_block_that_changes_after_it_was_reserved_changes_neither_the_values_n
     query = LinearQuery.cell(LINE, 2)
     block = Block(LINE, [query])
     kernel, stored = curator(5, 0, 7, 1), block.to_json()
-    reserved = kernel.reserve(Measure(block, Fraction(1, 10), "ann"))
+    reserved = kernel.reserve(MeasureRequest(block, Fraction(1, 10), "ann"))
     query.root = LinearQuery.all(LINE).root
     object.__setattr__(block, "queries", (LinearQuery.all(LINE) * 1000,))
     [measured] = kernel.charge([reserved])
@@ -265,7 +265,9 @@ def test_a_strategy_is_stored_as_it_writes_itself(strategy):
 def test_a_charge_with_less_noise_than_its_rows_need_is_not_completed(scales):
     """As left behind by a crash, in a ledger that was written or changed by something else."""
     ledger = MemoryLedger()
-    reserved = curator(ledger=ledger).reserve(Measure(workload.total(LINE), Fraction(1, 10), "ann"))
+    reserved = curator(ledger=ledger).reserve(
+        MeasureRequest(workload.total(LINE), Fraction(1, 10), "ann")
+    )
     honest = reserved.charged
     ledger.append_many([Charged(honest.bill, {**honest.purpose, "scales": scales})])
     events = len(list(ledger.events()))
@@ -352,7 +354,7 @@ def test_every_part_of_a_composition_has_the_noise_that_its_fraction_buys(rows, 
     again = ComposedRows.from_json(domain, json.loads(json.dumps(rows.to_json())))
     seed_like = Composed(domain, rows.products)
     for each in (rows, again, seed_like):
-        reserved = kernel.reserve(Measure(each, Fraction(1, 50), "ann"))
+        reserved = kernel.reserve(MeasureRequest(each, Fraction(1, 50), "ann"))
         assert reserved.charged.purpose["measure"] == {**rows.to_json(), "name": each.name}
     matrices = [dense_product(domain, factors) for factors, _ in rows.products]
     [measured] = kernel.charge([reserved])
@@ -392,7 +394,7 @@ def test_a_product_over_measures_covers_what_one_row_of_the_table_changes(
     of_vectors = sp.csr_array(np.array(data.draw(entries.filter(any))).reshape(count, domain.vectors))
     factors = {0: None, last: data.draw(st.sampled_from([None, of_vectors]))}
     factors = data.draw(st.sampled_from([factors, {last: factors[last]}, {0: None}]))
-    part = Product(domain, factors)
+    part = KroneckerProduct(domain, factors)
     matrix = dense_product(domain, factors)
     found = changes(matrix, domain, neighbours)
     exact = max((np.abs(change) ** power).sum() for change in found)
@@ -453,7 +455,7 @@ def test_a_grouped_block_is_rebuilt_from_its_groups_alone():
     assert rows.units("add-remove").tolist() == [2, 4]
     assert rows.to_json() == honest.to_json()
     kernel = curator(5, 0, 7, 1)
-    reserved = kernel.reserve(Measure(honest, Fraction(1, 10), "ann"))
+    reserved = kernel.reserve(MeasureRequest(honest, Fraction(1, 10), "ann"))
     [measured] = kernel.charge([reserved])
     assert measured.values.tolist() == [5, 25]
     assert reserved.scales.tolist() == pytest.approx([20, 40])
@@ -463,7 +465,7 @@ def test_a_grouped_block_that_is_changed_after_the_check_is_measured_as_checked(
     groups = np.array([0, 0, 1, 1])
     block = GroupedBlock(LinearQuery.all(LINE), {0: groups})
     kernel = curator(5, 0, 7, 1)
-    reserved = kernel.reserve(Measure(block, Fraction(1, 10), "ann"))
+    reserved = kernel.reserve(MeasureRequest(block, Fraction(1, 10), "ann"))
     groups[:] = 0
     object.__setattr__(block, "base", LinearQuery.all(LINE) * 1000)
     object.__setattr__(block, "groups", {0: groups})

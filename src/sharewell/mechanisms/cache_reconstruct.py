@@ -33,7 +33,7 @@ from sharewell.options import AMOUNT, BOOLEAN, FRACTION, Option, choice
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step
-from sharewell.privacy.measurement import Measure, Measurement
+from sharewell.privacy.measurement import Measurement, MeasureRequest
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
 
@@ -140,7 +140,7 @@ class CacheReconstruct(Mechanism):
         can_pay = pay and self.curator.left(analyst) >= self.query_budget
         fresh = rows.take(self._fresh(rows)) if can_pay else ()
         with self._requesting(fresh):
-            bought = yield Measure(fresh, self.query_budget, analyst) if fresh else None
+            bought = yield MeasureRequest(fresh, self.query_budget, analyst) if fresh else None
         if bought:
             self._learn(bought)
         return self._estimate(block, bought, as_printed=can_pay and self.answers == "as-printed")

@@ -13,7 +13,7 @@ from sharewell.options import AMOUNT, Option
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step
-from sharewell.privacy.measurement import Measure, Measurement
+from sharewell.privacy.measurement import Measurement, MeasureRequest
 from sharewell.query.block import ParallelBlock
 
 
@@ -54,7 +54,7 @@ class Laplace(Mechanism):
         rows = block.primitive
         found = self._find_undelivered(rows)
         if found is None:
-            found = yield Measure(rows, self.query_budget, self._pot(self.query_budget))
+            found = yield MeasureRequest(rows, self.query_budget, self._pot(self.query_budget))
         else:
             self._undelivered.remove(found)
             try:

@@ -19,7 +19,7 @@ from sharewell.options import Option, choice, integer
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step
-from sharewell.privacy.measurement import Measure, Measurement, Test
+from sharewell.privacy.measurement import Measurement, MeasureRequest, Test
 from sharewell.privacy.sparse_vector import SparseVector
 from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.domain import MAX_CELLS
@@ -207,7 +207,7 @@ class PrivateMultiplicativeWeights(Mechanism):
                 answers.append(self._answered(query, guess, None, "synthetic"))
                 continue
             cost = self.measurement_cost
-            found = yield Measure(Block(self.domain, [row]), cost, self._pot(cost))
+            found = yield MeasureRequest(Block(self.domain, [row]), cost, self._pot(cost))
             self._learn(found)
             value, variance = float(found.values[0]), float(found.variances[0])
             answers.append(self._answered(query, value, variance, "measured", found, analyst))

@@ -17,7 +17,7 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.kronecker import ComposedRows, Product
+from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct
 from sharewell.privacy.ledger import (
     Armed,
     Begun,
@@ -34,8 +34,8 @@ from sharewell.privacy.ledger import (
     Released,
 )
 from sharewell.privacy.measurement import (
-    Measure,
     Measurement,
+    MeasureRequest,
     Reservation,
     StoredRelease,
     inconsistent,
@@ -211,7 +211,7 @@ class Curator:
         """The noise scale of each row that a cost buys for a block; public, spends nothing."""
         return self._scales(rebuilt(block, self.domain), amount(cost, "The cost"))
 
-    def _scales(self, rows: Rows | Product, cost: Fraction) -> NDArray[np.float64]:
+    def _scales(self, rows: Rows | KroneckerProduct, cost: Fraction) -> NDArray[np.float64]:
         if isinstance(rows, ComposedRows):
             return np.concatenate([self._scales(part, fraction * cost) for part, fraction in rows.parts])
         units = rows.units(self.neighbours)
@@ -236,12 +236,12 @@ class Curator:
         """
         if isinstance(block, LinearQuery):
             block = Block(block.domain, [block])
-        reservation = self.reserve(Measure(block, amount(cost, "The cost"), payer))
+        reservation = self.reserve(MeasureRequest(block, amount(cost, "The cost"), payer))
         [found] = self.charge([reservation])
         self.store([found])
         return found
 
-    def reserve(self, request: Measure) -> Reservation:
+    def reserve(self, request: MeasureRequest) -> Reservation:
         """Validate a request to measure, and reserve its cost.
 
         Privacy: costs nothing yet, and touches no data.
@@ -455,7 +455,7 @@ class CuratorSnapshot(Curator):
         self._accounts = live._accounts.snapshot()
         self._only = live._only
 
-    def reserve(self, request: Measure) -> Reservation:
+    def reserve(self, request: MeasureRequest) -> Reservation:
         """Refused."""
         raise _read_only()
 

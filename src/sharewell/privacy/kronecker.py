@@ -27,7 +27,7 @@ Factors = Mapping[int, sp.csr_array | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class KroneckerProduct:
     """The Kronecker product of one matrix for each level. All rows get the same noise."""
 
     domain: Domain
@@ -119,7 +119,7 @@ class KroneckerRows:
     """A stack of products that are measured together, with the same noise on all rows."""
 
     domain: Domain
-    parts: tuple[Product, ...]
+    parts: tuple[KroneckerProduct, ...]
     name: str
 
     def __len__(self) -> int:
@@ -164,10 +164,10 @@ class ComposedRows:
     domain: Domain
     products: Sequence[tuple[Factors, Fraction]]
     name: str
-    parts: tuple[tuple[Product, Fraction], ...] = field(init=False)
+    parts: tuple[tuple[KroneckerProduct, Fraction], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        parts = tuple((Product(self.domain, factors), part) for factors, part in self.products)
+        parts = tuple((KroneckerProduct(self.domain, factors), part) for factors, part in self.products)
         fractions = [part for _, part in parts]
         if any(type(part) is not Fraction or part <= 0 for part in fractions) or sum(fractions) > 1:
             raise PrivacyError("The fractions of a cost must be positive and sum to at most 1.")
@@ -239,7 +239,7 @@ def _column_norm(matrix: sp.csr_array | None, power: int) -> int:
     return int(norms.max())
 
 
-def _factors_to_json(product: Product) -> list[tuple[int, dict[str, Any]]]:
+def _factors_to_json(product: KroneckerProduct) -> list[tuple[int, dict[str, Any]]]:
     shape = product.domain.shape
     return [(at, _factor_to_json(shape[at], matrix)) for at, matrix in product.factors.items()]
 

@@ -21,7 +21,7 @@ from sharewell.query.linear import LinearQuery
 
 
 @dataclass(frozen=True)
-class Measure:
+class MeasureRequest:
     """A request: measure every row of a block with noise, at a cost charged to a payer."""
 
     block: Measurable
@@ -42,7 +42,7 @@ class Test:
 MAX_VALUES = 2**16
 
 #: The requests that a mechanism may yield.
-Request = Measure | Test
+Request = MeasureRequest | Test
 
 
 @dataclass(frozen=True, eq=False)

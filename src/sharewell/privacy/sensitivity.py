@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from sharewell.errors import PrivacyError
-from sharewell.privacy.kronecker import ComposedRows, KroneckerRows, Product
+from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct, KroneckerRows
 from sharewell.query.block import Block, GroupedBlock, Measurable, ParallelBlock
 from sharewell.query.diagram import TERMINAL, Node, are_disjoint
 from sharewell.query.domain import Domain
@@ -80,12 +80,12 @@ def rebuilt(block: Any, domain: Domain) -> Rows:
     raise _cannot_measure(block)
 
 
-def _product(part: Any, domain: Domain) -> Product:
+def _product(part: Any, domain: Domain) -> KroneckerProduct:
     """Copy a part of a strategy: one matrix for each attribute."""
-    if type(part) is Product:
-        return Product(domain, part.factors)
+    if type(part) is KroneckerProduct:
+        return KroneckerProduct(domain, part.factors)
     pairs = zip(range(len(domain.shape)), part, strict=True)
-    return Product(domain, {level: rows.matrix for level, rows in pairs})
+    return KroneckerProduct(domain, {level: rows.matrix for level, rows in pairs})
 
 
 def _cannot_measure(given: object) -> PrivacyError:

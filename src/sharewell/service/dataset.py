@@ -36,7 +36,7 @@ from sharewell.errors import (
 from sharewell.mechanisms.base import Work
 from sharewell.privacy.budget import amount
 from sharewell.privacy.ledger import Asked, CuratorAction, Done, QuestionLedger
-from sharewell.privacy.measurement import Measure
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.statement import Statement
@@ -302,7 +302,7 @@ class DatasetService:
         mechanism = self._worker.published.get().mechanism
         for block in statement.blocks:
             with closing(mechanism.step(block, analyst)) as step:
-                if isinstance(next(step), Measure):
+                if isinstance(next(step), MeasureRequest):
                     return True
         return False
 

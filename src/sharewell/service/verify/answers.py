@@ -31,7 +31,7 @@ from sharewell.privacy.ledger import (
     Refused,
     Released,
 )
-from sharewell.privacy.measurement import Measure
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import Block
 from sharewell.query.statement import Statement
 from sharewell.service.answer_steps import answer_steps
@@ -403,7 +403,7 @@ class AnswersAudit(Audit):
                 for block in self._compile(asked).blocks:
                     step = mechanism.step(block, asked.analyst, pay=asked.pay)
                     request = next(undo.enter_context(closing(step)))
-                    if isinstance(request, Measure):
+                    if isinstance(request, MeasureRequest):
                         undo.callback(curator.release, curator.reserve(request))
             except SharewellError as error:
                 return error.code
