@@ -105,7 +105,7 @@ def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
     workloads: dict[str, list[Question]] = {name: [by(domain, at) for at in range(5)] for name in SHARES}
     workloads["ann"] = [*workloads["ann"], LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])]
     found = plan(domain, workloads, Budget.pure("1"), SHARES, 50.0, seed_fractions=["1/2"])
-    assert {candidate.seed for candidate in found} == {"marginals(1)", "marginals(2)"}
+    assert {candidate.seed for candidate in found} >= {"marginals(1)", "marginals(2)"}
     assert all(0 <= each.worst <= each.average <= 1 for each in found)
     assert all(math.isfinite(each.typical_error) for each in found)
     assert "not h2, hb, prefix and optimized" in not_compared(domain, workloads)
@@ -115,7 +115,7 @@ def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
 
 
 def test_the_identity_is_compared_while_it_has_few_enough_rows():
-    assert [each.name for each in wide_seeds(wide(5, 25))] == [
-        *("marginals(1)", "marginals(2)", "marginals(3)", "identity")
-    ]
-    assert [each.name for each in wide_seeds(wide(7, 25))][-1] == "marginals(3)"
+    few, many = ({each.name for each in wide_seeds(wide(columns, 25))} for columns in (5, 7))
+    assert few >= {"marginals(1)", "marginals(2)", "marginals(3)", "identity"}
+    assert many >= {"marginals(1)", "marginals(2)", "marginals(3)"}
+    assert "identity" not in many
