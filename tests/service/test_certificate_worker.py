@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -209,7 +210,7 @@ class SlowLine:
 @pytest.mark.parametrize(("each", "most"), [(10.0, 1), (0.25, 4), (0.0001, 256)])
 def test_there_is_a_report_every_second_however_long_entries_take(each, most, monkeypatch):
     worker, line = object.__new__(CertificateWorker), SlowLine(each)
-    monkeypatch.setattr(certificate_worker.time, "monotonic", lambda: line.now)
+    monkeypatch.setattr(time, "monotonic", lambda: line.now)
     worker._most = certificate_worker.FIRST_MESSAGE
     worker._publish = lambda report: None  # type: ignore[method-assign]
     for _ in range(8):

@@ -10,6 +10,7 @@ import pytest
 
 from sharewell import Budget, Domain, Integer, LinearQuery
 from sharewell.mechanisms import seed
+from sharewell.mechanisms.base import Question
 from sharewell.query.block import ParallelBlock
 from sharewell.query.measure import Measure
 from sharewell.sharing.closed_form import (
@@ -28,6 +29,10 @@ SHARES = {"ann": Fraction(1, 2), "ben": Fraction(1, 2)}
 
 def wide(columns: int, size: int = 10, measures: tuple[Measure, ...] = ()) -> Domain:
     return Domain([Integer(f"x{at}", 0, size - 1) for at in range(columns)], measures)
+
+
+def numbers(errors: float | tuple[float, ...] | None) -> np.ndarray:
+    return np.array([errors], dtype=np.float64).ravel()
 
 
 def by(domain: Domain, *levels: int) -> ParallelBlock:
@@ -56,16 +61,18 @@ def test_errors_in_closed_form_are_those_of_the_mechanism_or_larger(privacy, nei
     marginals = as_marginals(strategy)
     assert marginals is not None
     exact = expected_errors(domain, stream, SHARES, seed=strategy, **settings)
-    found = errors_of(stream, marginals, SHARES, **settings)
-    assert found[0] == pytest.approx(np.atleast_1d(exact[0]))
+    found = errors_of(domain, stream, SHARES, seed=marginals, **settings)
+    assert found[0] == pytest.approx(numbers(exact[0]))
     for upper, error in zip(found, exact, strict=True):
-        assert (np.array(upper) >= np.atleast_1d(error) * (1 - 1e-9)).all()
+        assert (np.array(upper) >= numbers(error) * (1 - 1e-9)).all()
 
 
 def test_an_open_question_is_determined_once_it_is_paid_for():
     domain = wide(40, measures=(Measure("wage", "wage", 0, 100, 1),))
     [chosen] = [each for each in wide_seeds(domain) if each.name == "marginals(2)"]
-    known = SeededErrors(chosen, SHARES, seed_fraction=Fraction(3, 4), query_budget=Fraction(1, 8))
+    known = SeededErrors(
+        domain, SHARES, seed=chosen, seed_fraction=Fraction(3, 4), query_budget=Fraction(1, 8)
+    )
     three = LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])
     three = three.where(LinearQuery.of_vectors(domain, {40: np.array([1, 0, 0])}))
     other = LinearQuery.of(domain, x3=[1], x4=[1], x2=[1])
@@ -95,10 +102,10 @@ def test_many_questions_and_large_ones_are_sampled_at_even_distances():
 
 def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
     domain = wide(40)
-    workloads = {name: [by(domain, at) for at in range(5)] for name in SHARES}
+    workloads: dict[str, list[Question]] = {name: [by(domain, at) for at in range(5)] for name in SHARES}
     workloads["ann"] = [*workloads["ann"], LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])]
     found = plan(domain, workloads, Budget.pure("1"), SHARES, 50.0, seed_fractions=["1/2"])
-    assert {candidate.seed for candidate in found} == {"marginals(1)", "marginals(2)"}
+    assert {candidate.seed for candidate in found} >= {"marginals(1)", "marginals(2)"}
     assert all(0 <= each.worst <= each.average <= 1 for each in found)
     assert all(math.isfinite(each.typical_error) for each in found)
     assert "not h2, hb, prefix and optimized" in not_compared(domain, workloads)
@@ -108,7 +115,7 @@ def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
 
 
 def test_the_identity_is_compared_while_it_has_few_enough_rows():
-    assert [each.name for each in wide_seeds(wide(5, 25))] == [
-        *("marginals(1)", "marginals(2)", "marginals(3)", "identity")
-    ]
-    assert [each.name for each in wide_seeds(wide(7, 25))][-1] == "marginals(3)"
+    few, many = ({each.name for each in wide_seeds(wide(columns, 25))} for columns in (5, 7))
+    assert few >= {"marginals(1)", "marginals(2)", "marginals(3)", "identity"}
+    assert many >= {"marginals(1)", "marginals(2)", "marginals(3)"}
+    assert "identity" not in many

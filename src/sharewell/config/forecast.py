@@ -258,9 +258,10 @@ def current_candidate(config: Config) -> Candidate | None:
         workloads = {name: sampled(asked) for name, asked in config.workloads().items()}
         stream = list(in_turns(workloads))
         errors = errors_of(
+            config.domain,
             stream,
-            seed,
             config.shares,
+            seed=seed,
             seed_fraction=make.seed_fraction,
             query_budget=price,
             privacy=config.budget.currency,

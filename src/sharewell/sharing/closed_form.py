@@ -67,26 +67,27 @@ class SeededErrors:
 
     def __init__(
         self,
-        seed: MarginalSeed,
+        domain: Domain,
         shares: Mapping[str, Fraction],
         *,
+        seed: MarginalSeed,
         seed_fraction: Fraction,
         query_budget: Fraction,
         privacy: Currency = "pure",
         neighbours: Neighbours = "add-remove",
     ) -> None:
         total = sum(shares.values(), Fraction(0))
-        empty = DataVector.empty(seed.domain)
+        empty = DataVector.empty(domain)
         self._curator: Curator = DryCurator(
             empty, Budget(privacy, total, total), {}, neighbours=neighbours
         )
-        self._seed = seed
+        self._domain, self._seed = domain, seed
         self._is_seeded = seed_fraction > 0
         self._price = query_budget
         self._left = {name: share * (1 - seed_fraction) for name, share in shares.items()}
         #: The variances of rows that were bought, by key.
         self._bought: dict[str, float] = {}
-        self._prior = MarginalPrior(seed.domain)
+        self._prior = MarginalPrior(domain)
         if self._is_seeded:
             noise = self._curator.variances(_composed(seed), total * seed_fraction)
             start = 0
@@ -104,7 +105,7 @@ class SeededErrors:
         fresh = [row for key, row in rows.items() if key not in self._bought and not self._is_known(row)]
         if fresh and self._left[analyst] >= self._price:
             self._left[analyst] -= self._price
-            block = ParallelBlock(self._seed.domain, fresh)
+            block = ParallelBlock(self._domain, fresh)
             noise = self._curator.variances(block, self._price).tolist()
             self._bought.update(zip((row.key for row in fresh), noise, strict=True))
         return tuple(self._error(query) for query in queries)
@@ -136,10 +137,11 @@ def _composed(seed: MarginalSeed) -> ComposedRows:
 
 
 def errors_of(
+    domain: Domain,
     stream: Sequence[tuple[str, Question]],
-    seed: MarginalSeed,
     shares: Mapping[str, Fraction],
     *,
+    seed: MarginalSeed,
     seed_fraction: Fraction,
     query_budget: Fraction,
     privacy: Currency = "pure",
@@ -147,8 +149,9 @@ def errors_of(
 ) -> list[tuple[float, ...]]:
     """The errors of all questions of a stream, in order."""
     known = SeededErrors(
-        seed,
+        domain,
         shares,
+        seed=seed,
         seed_fraction=seed_fraction,
         query_budget=query_budget,
         privacy=privacy,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, product, zip_longest
+from typing import Any
 
 import numpy as np
 
@@ -98,39 +99,24 @@ def plan(
     if in_closed_form:
         workloads = {name: sampled(questions) for name, questions in workloads.items()}
     stream = list(in_turns(workloads))
-    tried: list[Seed] = []
-    if in_closed_form:
-        tried += wide_seeds(domain)
-    else:
-        tried += suggested(domain, workloads) if strategies is None else strategies
+    tried: list[Any] = list(suggested(domain, workloads) if strategies is None else strategies)
     found = []
     settings = list(product(tried, seed_fractions, queries_per_share))
     for at, (strategy, fraction, queries) in enumerate(settings, start=1):
         part = amount(fraction, "A seed fraction")
         price = min(exact.values()) * (1 - part) / queries
         if price > 0:
-            errors: Sequence[float | tuple[float, ...] | None]
-            if in_closed_form and isinstance(strategy, MarginalSeed):
-                errors = errors_of(
-                    stream,
-                    strategy,
-                    exact,
-                    seed_fraction=part,
-                    query_budget=price,
-                    privacy=budget.currency,
-                    neighbours=neighbours,
-                )
-            else:
-                errors = expected_errors(
-                    domain,
-                    stream,
-                    exact,
-                    seed=strategy,
-                    seed_fraction=part,
-                    query_budget=price,
-                    privacy=budget.currency,
-                    neighbours=neighbours,
-                )
+            expect = errors_of if in_closed_form else expected_errors
+            errors = expect(
+                domain,
+                stream,
+                exact,
+                seed=strategy,
+                seed_fraction=part,
+                query_budget=price,
+                privacy=budget.currency,
+                neighbours=neighbours,
+            )
             found.append(evaluate((strategy.name, part, price), stream, errors, error_threshold))
         watch(at, len(settings))
     return sorted(found, key=lambda c: (-round(c.average, 4), c.typical_error))
@@ -138,6 +124,9 @@ def plan(
 
 def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Iterator[Seed]:
     """The seeds worth comparing: those by name that can be measured here, and the optimised one."""
+    if domain.size > MOST_CELLS:
+        yield from wide_seeds(domain)
+        return
     for make in _by_name(domain):
         yield make(domain)
     if _has_every_cell(domain):
