@@ -252,8 +252,8 @@ def _profile(
         # NaN is missing too.
         missing = found["finite"] + odd < rows
         holds: Holds = "whole numbers" if whole else "numbers"
-        fit = (at for at in DECIMALS if found[f"decimals {at}"] == found["finite"])
-        decimals = 0 if whole else next(fit, None)
+        enough = (at for at in DECIMALS if found[f"decimals {at}"] == found["finite"])
+        decimals = 0 if whole else next(enough, None)
         return make(holds, low=low, high=high, codes=codes, odd=odd, missing=missing, decimals=decimals)
     if found.get("days") and (kind is not Kind.TEXT or nearly_all(found["days"])):
         low, high, codes = _split_codes(*(found[f"day {bound}"] for bound in BOUNDS))

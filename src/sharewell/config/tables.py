@@ -66,7 +66,7 @@ def summarize_tables(config: Config) -> tuple[TableSummary, ...]:
     shares = list(config.shares.values())
     # Analysts who are alone have seeds of their own; the best and the worst are shown.
     donations = [max(shares), min(shares)] if make.independent else [sum(shares, Fraction(0))] * 2
-    best, worst = (_free_variances(config, each * make.seed_fraction) for each in donations)
+    best, worst = (_free_variances(config, make.seed, each * make.seed_fraction) for each in donations)
     paid = None if make.price is None else math.sqrt(_variance(config, make.price, 1, 1))
     found = []
     for count in range(1, min(MAX_COLUMNS, len(sizes)) + 1):
@@ -92,9 +92,10 @@ def summarize_tables(config: Config) -> tuple[TableSummary, ...]:
     return tuple(found)
 
 
-def _free_variances(config: Config, donated: Fraction) -> Variances:
-    """The variances of all tables that the seed determines, if it is measured for an amount."""
-    seed = config.make.seed
+def _free_variances(
+    config: Config, seed: Strategy | MarginalSeed | None, donated: Fraction
+) -> Variances:
+    """The variances of all tables that a seed determines, if it is measured for an amount."""
     sizes = [attribute.size for attribute in config.domain.attributes]
     try:
         if seed is None or not donated:
