@@ -333,12 +333,8 @@ class LinearQuery:
         """The smallest and the largest non-zero weight; with measures, what a row can add."""
         if self.root is None or (self.root.is_predicate and not self.domain.measures):
             return self.scale, self.scale
-
-        def of_row(weights: Weights) -> tuple[int, int]:
-            return self.domain.row_range(weights.tolist())
-
-        measured = of_row if self.domain.measures else None
-        ends = diagram.extremes(self.root, len(self.domain.attributes), measured)
+        of_row = self.domain.row_range if self.domain.measures else None
+        ends = diagram.extremes(self.root, len(self.domain.attributes), of_row)
         low, high = sorted(self.scale * end for end in ends)
         return low, high
 
