@@ -91,6 +91,21 @@ def value_of(events, number: int) -> float:
     return events[number].answers[0]["value"]
 
 
+def covariance_changed(events) -> list[Any]:
+    """A larger covariance of a sum with its count narrows the interval of an average."""
+    number, place = next(
+        (number, place)
+        for number, event in enumerate(events)
+        if isinstance(event, Answered)
+        for place, answer in enumerate(event.answers)
+        if "covariances" in answer
+    )
+    answers = list(events[number].answers)
+    [[block, value]] = answers[place]["covariances"]
+    answers[place] = {**answers[place], "covariances": [[block, value + 0.01]]}
+    return changed(events, number, answers=tuple(answers))
+
+
 def scale_narrowed(events) -> list[Any]:
     number = at(events, Charged, 2)
     purpose = events[number].purpose
@@ -129,6 +144,11 @@ TAMPERINGS: dict[str, tuple[Callable[[tuple[Any, ...]], list[Any]], str]] = {
     ),
     "a narrower interval": (
         lambda e: answer_changed(e, measured(e), interval=[0.0, 1.0]),
+        "answers.differs",
+    ),
+    "another covariance": (covariance_changed, "answers.differs"),
+    "sums of edges that are not asked for": (
+        lambda e: answer_changed(e, measured(e), edges=[[0, 1.0, 1.0, 2.0, 1.0]]),
         "answers.differs",
     ),
     "another source": (
