@@ -30,9 +30,11 @@ from tests.mechanisms.check_mechanism import (
 )
 from tests.mechanisms.measurements import SEEDS, line_of
 
-TABLES = {
+TABLES: dict[str, Any] = {
     "tables": seed.tables,
-    "list of tables": lambda domain: seed.marginals_of(domain, [["age"], []], [3, 1]),
+    "list of tables": lambda domain: seed.marginals_of(
+        domain, [["age"], []], [Fraction(3), Fraction(1)]
+    ),
 }
 
 

@@ -10,9 +10,10 @@ import duckdb
 import pytest
 
 from sharewell import wire
-from sharewell.config import parse_config, read_config
+from sharewell.config import Config, parse_config, read_config
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.base import is_seed
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.privacy.ledger import Charged
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
@@ -62,7 +63,7 @@ def folder(tmp_path_factory, before):
         for number, (analyst, sql, pay) in enumerate(ASKED):
             ask(service, analyst, sql, pay, str(number))
         for number, (analyst, sql, _) in enumerate(ASKED):
-            before.append(ask(service, analyst, sql, False, f"before {number}").answer.rows)
+            before.append(ask(service, analyst, sql, False, f"before {number}").result().rows)
     return folder
 
 
@@ -109,7 +110,7 @@ def test_answers_are_near_the_truth(folder, answers):
 
 def test_a_restart_rebuilds_the_state_to_the_last_bit(service, before):
     for number, (analyst, sql, _) in enumerate(ASKED):
-        assert ask(service, analyst, sql, False, f"after {number}").answer.rows == before[number]
+        assert ask(service, analyst, sql, False, f"after {number}").result().rows == before[number]
 
 
 def test_quotes_say_what_paying_would_determine(service):
@@ -128,7 +129,7 @@ def test_the_seed_is_stored_once_and_small(folder):
         charges = [event.purpose["measure"] for event in ledger.events() if isinstance(event, Charged)]
     assert [is_seed(charge) for charge in charges].count(True) == 1
     assert [charge["kind"] for charge in charges if not is_seed(charge)].count("grouped") == 1
-    assert Path(config.service.ledger).stat().st_size < 40 * len(config.make.seed)
+    assert Path(config.service.ledger).stat().st_size < 40 * len(seed_of(config))
 
 
 def test_the_ledger_verifies_with_its_certificate(folder):
@@ -160,14 +161,19 @@ def test_what_needs_every_cell_is_refused_by_a_sentence(mechanism, says):
         parse_config(text)
 
 
+def seed_of(config: Config) -> MarginalSeed:
+    assert isinstance(config.make.seed, MarginalSeed)
+    return config.make.seed
+
+
 def test_seeds_are_listed_or_named():
     listed = parse_config(
         census_config(ROWS, ["ann"], mechanism='seed = [["sex", "age"], ["race"], []]')
     )
-    assert listed.make.seed.sizes == (182, 5, 1)
-    assert listed.make.seed.name == '[["sex", "age"], ["race"], []]'
+    assert seed_of(listed).sizes == (182, 5, 1)
+    assert seed_of(listed).name == '[["sex", "age"], ["race"], []]'
     pairs = parse_config(census_config(ROWS, ["ann"], mechanism='seed = "marginals(2)"'))
-    assert len(pairs.make.seed.parts) == math.comb(40, 2)
+    assert len(seed_of(pairs).parts) == math.comb(40, 2)
     tables = parse_config(census_config(ROWS, ["ann"]))
-    assert len(tables.make.seed) <= 250_000
-    assert len(tables.make.seed.parts) == 40 + math.comb(40, 2)
+    assert len(seed_of(tables)) <= 250_000
+    assert len(seed_of(tables).parts) == 40 + math.comb(40, 2)
