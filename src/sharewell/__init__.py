@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Domain,
         Integer,
         LinearQuery,
+        Measure,
         compile_sql,
     )
     from sharewell.service.ledger import copy_ledger, open_ledger, verify_chain
@@ -89,6 +90,7 @@ __all__ = [
     "Join",
     "Leave",
     "LinearQuery",
+    "Measure",
     "MemoryLedger",
     "NoNoise",
     "Number",
@@ -136,7 +138,17 @@ _LAZY = {
     "sharewell.privacy.ledger": ("Granted", "MemoryLedger"),
     "sharewell.privacy.noise": ("NoNoise", "gaussian_variance", "laplace_variance"),
     "sharewell.query": (
-        *("Binned", "Block", "Boolean", "Category", "Date", "Domain", "Integer", "LinearQuery"),
+        *(
+            "Binned",
+            "Block",
+            "Boolean",
+            "Category",
+            "Date",
+            "Domain",
+            "Integer",
+            "LinearQuery",
+            "Measure",
+        ),
         "compile_sql",
     ),
     "sharewell.service.ledger": ("copy_ledger", "open_ledger", "verify_chain"),

@@ -13,6 +13,7 @@ from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date
 from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
+from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ __all__ = [
     "Domain",
     "Integer",
     "LinearQuery",
+    "Measure",
     "ParallelBlock",
     "Statement",
     "compile_sql",
