@@ -26,7 +26,7 @@ PUBLIC = {
     "sharewell": """
         AnalystList Ask AsyncCuratorSession AsyncSession Binned Block Boolean Budget BudgetStatus
         Category Certificate CertificateReport Collective Curator CuratorSession DataVector
-        DatasetInfo Date Domain EventPage Granted Integer Join Leave LinearQuery Location
+        DatasetInfo Date Domain EventPage Granted Integer Join Leave LinearQuery Location Measure
         MemoryLedger NoNoise Number Quote Result Session open_ledger Suggestion Ticket
         begin compile_sql connect connect_async connect_curator connect_curator_async copy_ledger
         current_candidate datasets expected_errors gaussian_variance laplace_variance open
@@ -37,7 +37,7 @@ PUBLIC = {
         matrix_mechanism_variances seed
     """,
     "sharewell.query": """
-        Attribute Binned Block Boolean Category Date Domain Integer LinearQuery ParallelBlock
+        Attribute Binned Block Boolean Category Date Domain Integer LinearQuery Measure ParallelBlock
         Statement compile_sql workload
     """,
     "sharewell.schedulers": """
