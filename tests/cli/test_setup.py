@@ -14,6 +14,8 @@ def test_a_file_becomes_a_configuration_that_checks(tmp_path, monkeypatch):
     assert "sharewell.toml can be served." in said("check")
     assert json.loads(said("check", "--json"))["ok"] is True
     assert "curator   none" in said("token", "--list")
+    assert "1 of 1 column" in said("init", "people.csv", "--columns", "sex", "--force")
+    assert "Unknown column 'sax'" in refused("init", "people.csv", "--columns", "sax", "--force")
 
 
 def test_a_configuration_that_cannot_be_served_is_exit_code_1(dataset):

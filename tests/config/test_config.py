@@ -16,6 +16,8 @@ from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.mechanisms.registry import MECHANISMS
+from sharewell.query.measure import Measure
+from sharewell.query.workload import marginal
 from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, WeightedRoundRobin
 from sharewell.sharing.collective import DryRun
 
@@ -303,3 +305,87 @@ def test_every_mechanism_can_be_made_from_its_declared_defaults(kind):
     alone = parse_config(f'{SMALL}\n[mechanism]\nname = "{kind.key}"\nindependent = true\n')
     assert DryRun(alone.collective).mechanism.name == alone.make.name
     assert not alone.make.pooled
+
+
+MEASURED = """
+[dataset]
+source = "people.csv"
+max_rows = 3
+[budget]
+epsilon = 1
+error_threshold = 2
+[attributes.age]
+type = "integer"
+low = 0
+high = 9
+[attributes.employed]
+type = "boolean"
+[measures.age]
+low = 0
+high = 9
+step = 1
+[measures.wage]
+column = "per_hour"
+low = -0.5
+high = 99.5
+step = 0.01
+nullable = false
+[analysts.ann]
+share = 1
+"""
+
+
+def test_measures_are_read_and_summed(tmp_path):
+    (tmp_path / "people.csv").write_text("age,employed,per_hour\n3,true,7.256\n4,no,1e9\n5,no,\n")
+    (tmp_path / "sharewell.toml").write_text(MEASURED)
+    config = read_config(tmp_path / "sharewell.toml")
+    assert config.domain.measures == (
+        Measure("age", "age", 0, 9, 1, nullable=True),
+        Measure("wage", "per_hour", -0.5, 99.5, 0.01, nullable=False),
+    )
+    counts = config.vector().counts.reshape(10, 2, 4)
+    # Rows, ages, sums of ages from 4, and of cents from 49.50; the row without a wage is dropped.
+    assert counts[3, 1].tolist() == [1, 1, -1, 726 - 4950]
+    assert counts[4, 0].tolist() == [1, 1, 0, 5000]
+    assert counts.sum(axis=(0, 1))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message", "hint"),
+    [
+        ("step = 0.01\n", "", "measures.wage.step is missing.", "It must be a number."),
+        ("step = 0.01", 'step = "x"', "measures.wage.step must be a number, not 'x'.", ""),
+        ("step = 0.01", "step = nan", "measures.wage: `step` of 'wage' must be a finite number", ""),
+        (
+            "step = 0.01",
+            "step = 0.03",
+            "measures.wage: The bounds",
+            "For example, low = -0.5, high = 99.5",
+        ),
+        (
+            "step = 0.01",
+            "step = 1e-12",
+            "100,000,000,000,000.0 steps",
+            "high = 99.5 and step = 0.0000001",
+        ),
+        ("low = -0.5", "low = 99.5", "measures.wage: 'wage' requires low < high", "Correct its bounds."),
+        ("[measures.wage]", "[measures.employed]", "Duplicate name 'employed'", "case-insensitive"),
+        ("max_rows = 3", "max_rows = 0", "dataset.max_rows must be a whole number from 1", ""),
+        ("column =", "colum =", "Unknown key 'measures.wage.colum'", "Did you mean 'column'?"),
+    ],
+)
+def test_every_mistake_in_a_measure_is_told(right, wrong, message, hint):
+    text = MEASURED.replace(right, wrong)
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text)
+    assert message in refused.value.message
+    assert hint in refused.value.hint
+
+
+def test_assumed_questions_are_the_marginals():
+    config = parse_config(MEASURED)
+    questions: Any = config.workloads()["ann"]
+    expected = [marginal(config.domain, names) for names in (["age"], ["employed"], ["age", "employed"])]
+    assert [[query.key for query in asked] for asked in questions] == [
+        [query.key for query in each] for each in expected
+    ]
