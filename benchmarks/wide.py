@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from sharewell.service.verify import verify
 from tests.wide.census import CATEGORIES, census_config, write_census
 
 ROWS, ANALYSTS, QUESTIONS, PAID = 300_000, ("ann", "ben", "cleo", "dan"), 200, 1_000
-#: The bounds: of a quote and of a reconstructed answer, in seconds, of memory, and of a ledger's row.
+#: The bounds: seconds of a quote and of a reconstructed answer, bytes of memory and of a ledger's row.
 MOST_SECONDS, MOST_BYTES, MOST_BYTES_PER_ROW = 0.02, 2e9, 32
 THREE = "SELECT COUNT(*) FROM census WHERE age BETWEEN {} AND 60 AND sex = 'sex 1' AND race = 'race {}'"
 
@@ -47,7 +48,10 @@ def run() -> list[Ratio]:
         config = parse_config(text, source.with_name("sharewell.toml"))
         found = [one_pass(config.vector()), *opened(config, folder), *reconstructed(config)]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return [*found, Ratio(f"peak memory, {peak / 1e9:.2f} GB", peak, "2 GB", MOST_BYTES, 1)]
+    print(f"  peak memory: {peak / 1e9:.2f} GB")
+    if peak > MOST_BYTES:
+        raise RuntimeError("too much memory")
+    return found
 
 
 def opened(config: Config, folder: Path) -> Iterator[Ratio]:
@@ -73,14 +77,15 @@ def opened(config: Config, folder: Path) -> Iterator[Ratio]:
     again = seconds(lambda: close(serve(config, data, ledger)))
     yield Ratio("open again", again, "the first time", opening, 1)
     rows, size = len(config.make.seed), ledger.stat().st_size  # type: ignore[arg-type]
-    name = f"ledger, {size / 1e6:.1f} MB"
-    yield Ratio(name, size / rows, "a row of the seed", MOST_BYTES_PER_ROW, 1)
+    print(f"  ledger: {size / 1e6:.2f} MB, {size / rows:.1f} bytes for each row of the seed")
+    if size > MOST_BYTES_PER_ROW * rows:
+        raise RuntimeError("too large a ledger")
     start = time.process_time()
     verification = verify(ledger)
     if not verification.ok:
         raise RuntimeError(f"The ledger should be intact: {verification.findings[:3]}")
     taken = time.process_time() - start
-    yield Ratio(f"verify {verification.events:,} events", taken, "half a minute", 30, 1)
+    yield Ratio(f"verify {verification.events:,} events", taken, "two minutes", 120, 1)
 
 
 def serve(config: Config, data: DataVector, ledger: Path) -> DatasetService:
@@ -155,15 +160,12 @@ def reconstructed(config: Config) -> Iterator[Ratio]:
         [block] = compile_sql(sql, config.domain, table="census").blocks
         mechanism.ask(block, ANALYSTS[at % 4])
     gc.collect()
-    queries = [
-        compile_sql(
-            f"SELECT COUNT(*) FROM census WHERE age = {at} AND year = 1", config.domain, table="census"
-        ).blocks[0]
-        for at in range(40)
-    ]
-    for name, task in (
-        ("quote", lambda each: mechanism.preview(each, "ann")),
-        ("reconstructed answer", lambda each: mechanism.ask(each, "ann", pay=False)),
-    ):
-        taken = statistics.median(seconds(lambda: task(each)) for each in queries)  # noqa: B023
+    known = "SELECT COUNT(*) FROM census WHERE age BETWEEN {} AND {} AND sex = 'sex 1'"
+    new = "SELECT COUNT(*) FROM census WHERE age BETWEEN {} AND {} AND year = 1 AND race = 'race 3'"
+    asked = {"quote": mechanism.preview, "reconstructed answer": partial(mechanism.ask, pay=False)}
+    for (name, task), sql in zip(asked.items(), (new, known), strict=True):
+        statements = [
+            compile_sql(sql.format(at, at + 7), config.domain, table="census") for at in range(40)
+        ]
+        taken = statistics.median(seconds(partial(task, each.blocks[0], "ann")) for each in statements)
         yield Ratio(f"{name}, {PAID:,} paid rows", taken, "the bound", MOST_SECONDS, 1)
