@@ -50,6 +50,7 @@ def test_analysts_who_joined_later_are_found_in_the_ledger(dataset, token):
     said("analysts", "add", "cleo", "1/10", *curator)
     said(*token("cleo", "--revoke"))
     assert said(*token("cleo")).startswith("sw_")
+    assert "Known names: ann, ben, cleo, curator." in refused(*token("zoe"))
     said("analysts", "remove", "cleo", "--yes", *curator)
     assert "'cleo' is neither an analyst nor a curator" in refused(*token("cleo"))
 

@@ -20,8 +20,10 @@ from sharewell import (
     Domain,
     Integer,
     compile_sql,
+    parse_config,
     wire,
 )
+from sharewell.cli.render import render_dataset
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
@@ -330,3 +332,39 @@ def test_intervals_hold_95_times_in_100(budget, size):
         assert part >= least, name
         if name.startswith(("SUM", "COUNT")):
             assert part <= 0.97, name
+
+
+def test_analysts_are_told_which_columns_are_summed_and_within_which_bounds():
+    config = parse_config("""
+        [dataset]
+        source = "people.csv"
+        population = 1000
+        [budget]
+        epsilon = 1
+        error_threshold = 10
+        [attributes.sex]
+        type = "category"
+        categories = ["F", "M"]
+        [measures.wage]
+        low = 0
+        high = 5000
+        step = 0.01
+        [measures.hours]
+        low = 0
+        high = 80
+        step = 1
+        nullable = false
+        [analysts.ann]
+        share = 1
+    """)
+    told = serialization.dataset_info(config)
+    assert wire.DatasetInfo.model_validate_json(told.model_dump_json()) == told
+    assert [each.values for each in told.measures] == [
+        "0 to 5,000 in steps of 0.01, or NULL",
+        "0 to 80 in steps of 1",
+    ]
+    table, *_ = render_dataset(told)
+    assert [list(map(str, column.cells))[-2:] for column in table.columns[:2]] == [
+        ["wage", "hours"],
+        ["measure", "measure"],
+    ]

@@ -167,8 +167,8 @@ def test_a_certificate_begins_with_its_verdict(told, first):
 
 def test_a_certificate_says_how_everybody_fares_and_what_is_promised():
     assert repr(certificate(standing(), standing("ben", worse=1))).splitlines()[1:] == [
-        "ann: 12 of 13 within 100 of the truth; alone 9.5",
-        "ben: 12 of 13 within 100 of the truth; alone 9.5; 1 answer less precise",
+        "ann: 12 of 13 with an expected error of at most 100; alone 9.5",
+        "ben: 12 of 13 with an expected error of at most 100; alone 9.5; 1 answer less precise",
         "sharing incentive: proven",
     ]
 
@@ -182,6 +182,7 @@ def test_a_dataset_reads_well():
             ),
             wire.AttributeInfo(name="ward", kind="category", size=2, labels=("north", None)),
         ),
+        measures=(wire.MeasureInfo(name="cost", low=0, high=80_000, step=0.01, nullable=True),),
         cells=200,
         currency="zcdp",
         epsilon=Fraction(1),
@@ -202,6 +203,7 @@ def test_a_dataset_reads_well():
         "0.0002436 per paid question, paused",
         "  age   integer: 0, 1, 2, …, 99; of_age: 0, 18",
         "  ward  category: north, None",
+        "  cost  measure: 0 to 80,000 in steps of 0.01, or NULL",
     ]
 
 

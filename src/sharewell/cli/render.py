@@ -380,6 +380,7 @@ def render_dataset(dataset: wire.DatasetInfo) -> Items:
     for each in dataset.attributes:
         rows.append((each.name, each.kind, _format_labels(each.labels)))
         rows += [(f"  {name}", "bins", _format_labels(of)) for name, of in each.bins.items()]
+    rows += [(each.name, "measure", each.values) for each in dataset.measures]
     title = f"{dataset.name}: {pluralize(dataset.cells, 'cell')}"
     table = make_table(("column", "type", "values"), rows, title=title)
     unit = budget_unit(dataset.currency)

@@ -80,7 +80,7 @@ def _find_role(config: Config, name: str, curator: bool) -> Role:
         )
     if name in config.shares or name in (joined := _read_joined(config)):
         return "analyst"
-    known = [*config.shares, *joined, *curators]
+    known = list(dict.fromkeys([*config.shares, *joined, *curators]))
     otherwise = f"Known names: {', '.join(known)}. Add one with `sharewell analysts add`."
     raise RequestError(
         f"{name!r} is neither an analyst nor a curator of {config.name}.",

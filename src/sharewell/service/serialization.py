@@ -20,6 +20,7 @@ from sharewell.mechanisms.base import Answer, Mechanism, Prospect, Source, total
 from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
+from sharewell.query.measure import Measure
 from sharewell.query.statement import Aggregate, Average, GroupKey, Projection, Statement
 from sharewell.service.answer_steps import free_answers
 from sharewell.service.intervals import (
@@ -444,6 +445,7 @@ def dataset_info(config: Config) -> wire.DatasetInfo:
     return wire.DatasetInfo(
         name=config.name,
         attributes=tuple(map(attribute_info, config.domain.attributes)),
+        measures=tuple(map(measure_info, config.domain.measures)),
         cells=config.domain.cells,
         currency=budget.currency,
         epsilon=budget.epsilon,
@@ -458,6 +460,17 @@ def dataset_info(config: Config) -> wire.DatasetInfo:
         scheduler=config.scheduler_name,
         release_every=config.service.release_every,
         promises=promise_infos(promises(mechanism, config.scheduler())),
+    )
+
+
+def measure_info(measure: Measure) -> wire.MeasureInfo:
+    """What is public about a column whose values are summed."""
+    return wire.MeasureInfo(
+        name=measure.name,
+        low=float(measure.low),
+        high=float(measure.high),
+        step=float(measure.step),
+        nullable=measure.nullable,
     )
 
 

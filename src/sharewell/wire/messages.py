@@ -128,6 +128,25 @@ class AttributeInfo(Message):
         return f"{self.kind}: {values}{bins}"
 
 
+class MeasureInfo(Message):
+    """The public description of a column that SUM and AVG use: its bounds and its step."""
+
+    name: str
+    low: float
+    high: float
+    step: float
+    nullable: bool
+
+    def __repr__(self) -> str:
+        return f"measure: {self.values}"
+
+    @property
+    def values(self) -> str:
+        """The values that are summed, in words."""
+        null = ", or NULL" if self.nullable else ""
+        return f"{self.low:,.12g} to {self.high:,.12g} in steps of {self.step:,.12g}{null}"
+
+
 class PromiseInfo(Message):
     """A fairness property: whether it is guaranteed, under which assumptions, and where the proof is."""
 
@@ -143,6 +162,8 @@ class DatasetInfo(Message):
 
     name: str
     attributes: tuple[AttributeInfo, ...]
+    #: What SUM, AVG and COUNT use in place of the cells of a column of this name.
+    measures: tuple[MeasureInfo, ...] = ()
     cells: int
     currency: Literal["pure", "zcdp"]
     epsilon: Amount
@@ -168,11 +189,12 @@ class DatasetInfo(Message):
         cost = f", {format_amount(self.query_budget)} per paid question" if self.query_budget else ""
         unit = f", each {self.privacy_unit} counted once" if self.privacy_unit else ""
         paused = ", paused" if self.paused else ""
-        width = max((len(each.name) for each in self.attributes), default=0)
+        columns = (*self.attributes, *self.measures)
+        width = max((len(each.name) for each in columns), default=0)
         return "\n".join(
             (
                 f"{self.name}: {self.cells:,} cells, {budget}, {self.mechanism}{cost}{unit}{paused}",
-                *(f"  {each.name.ljust(width)}  {each!r}" for each in self.attributes),
+                *(f"  {each.name.ljust(width)}  {each!r}" for each in columns),
             )
         )
 
@@ -276,7 +298,7 @@ class CertificateReport(Message):
         return "\n".join((self.verdict, *map(self._standing, self.analysts), *promises))
 
     def _standing(self, of: AnalystStanding) -> str:
-        near = f"within {format_number(self.error_threshold)} of the truth"
+        near = f"with an expected error of at most {format_number(self.error_threshold)}"
         worse = f"; {pluralize(of.worse_answers, 'answer')} less precise" if of.worse_answers else ""
         return (
             f"{of.analyst}: {format_number(of.here)} of {of.answers:,} {near}; "
