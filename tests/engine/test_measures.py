@@ -146,6 +146,21 @@ def test_a_column_can_be_attribute_and_measure_at_once():
     assert found.tolist() == [[1, 1, -4900], [2, 2, 4999]]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step"),
+    [(10**18 + 63, 10**18 + 65, 1), (10**16, 10**16 + 3, 1), (-(10**308), 10**308, 10**300)],
+)
+@pytest.mark.parametrize("value", [-math.inf, -1.5e308, 0.0, 1e16, 1e17, 1.5e308, math.inf])
+def test_one_row_stays_within_bounds_that_doubles_cannot_tell_apart(low, high, step, value):
+    """Among rows at the lower bound, whose sum would make up for one beyond the upper."""
+    measure = Measure("m", "y", low, high, step)
+    domain = Domain([Integer("a", 0, 0)], [measure])
+    others = [-math.inf] * 200
+    _, _, without = vectorize(pa.table({"a": [0] * 200, "y": others}), domain).counts.tolist()
+    _, _, found = vectorize(pa.table({"a": [0] * 201, "y": [*others, value]}), domain).counts.tolist()
+    assert measure.lowest <= found - without <= measure.highest
+
+
 def test_a_column_without_numbers_is_no_measure():
     domain = Domain([Integer("a", 0, 1)], [Measure("m", "y", 0, 1, 1)])
     with pytest.raises(

@@ -134,6 +134,14 @@ HIERARCHY = seed.h2(LINE)
 #: Two entries for one cell: its weight is 2, and the square of that is not the sum of their squares.
 TWICE = sp.csr_array((np.array([1, 1]), np.array([0, 0]), np.array([0, 2])), shape=(1, 4))
 
+
+def entry_at(column: int) -> sp.csr_array:
+    """One entry, in a column that the matrix need not have: a product would read other memory."""
+    matrix = sp.csr_array((np.array([1]), np.array([0]), np.array([0, 1])), shape=(1, 4))
+    matrix.indices[0] = column
+    return matrix
+
+
 LIES = {
     "rows that overlap": OVERLAPPING,
     "two equal rows": ParallelBlock(LINE, [LinearQuery.all(LINE)] * 2),
@@ -143,6 +151,8 @@ LIES = {
     "a product of another domain": Composed(LINE, (({1: None}, HALF),)),
     "weights that are no whole numbers": Composed(LINE, (({0: sp.csr_array(np.ones((1, 4)))}, HALF),)),
     "a strategy of another domain": ModestStrategy(LINE, ((Rows(5),), (Rows(4, TWICE),)), "wide"),
+    "a cell before the first": Composed(LINE, (({0: entry_at(-1)}, HALF),)),
+    "a cell after the last": ModestStrategy(LINE, ((Rows(4, entry_at(4)),),), "beside"),
     "no weights": Opaque(),
 }
 

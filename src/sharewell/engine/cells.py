@@ -258,7 +258,9 @@ def centred_value(measure: Measure, column: SourceColumn) -> exp.Condition:
     )
     step = double(float(measure.step))
     steps = exp.Round(this=exp.Div(this=exp.paren(clamped - low), expression=step))
-    centred = exp.cast(steps, Type.BIGINT) + measure.lowest
+    # Bounds that are no doubles may be further apart as doubles, and their distance may be infinite.
+    within = exp.Least(this=steps, expressions=[double(measure.steps)], ignore_nulls=True)
+    centred = exp.cast(within, Type.BIGINT) + measure.lowest
     missing = exp.or_(is_null(value), value.eq(exp.cast(exp.Literal.string("NaN"), Type.DOUBLE)))
     return exp.case().when(missing.not_(), centred)
 

@@ -207,12 +207,19 @@ def _times(matrix: sp.csr_array, tensor: NDArray[np.int64], axis: int) -> NDArra
 
 
 def _own(matrix: Any) -> sp.csr_array | None:
-    """Copy a matrix: no later change counts, and an entry that is listed twice is added up first."""
+    """Copy a matrix: no later change counts, and an entry that is listed twice is added up first.
+
+    An entry outside the matrix is refused: a product with it would read memory beside the data.
+    """
     if matrix is None:
         return None
     if not np.issubdtype(matrix.dtype, np.integer):
         raise PrivacyError("The rows of a strategy must have whole-number weights.")
     own = sp.csr_array(matrix, dtype=np.int64, copy=True)
+    try:
+        own.check_format(full_check=True)
+    except ValueError:
+        raise PrivacyError("A matrix of a strategy has entries outside it.") from None
     own.sum_duplicates()
     return own
 
