@@ -46,6 +46,10 @@ FIXED_STREAM = "What analysts ask and pay for, and in which order, does not depe
 SAME_ORDER = "Without any one analyst, the scheduler would serve the others in the same order."
 
 
+#: About how many operations two products of a query take, under a seed of tables.
+PER_PAIR = 30_000.0
+
+
 class CachedRow(NamedTuple):
     """A row that was measured: its value and variance, and who paid for it (None for a seed row)."""
 
@@ -265,7 +269,12 @@ class CacheReconstruct(Mechanism):
     def work(self, question: Question, *, pay: bool = True) -> Work:
         """What the solver takes for all rows; with `pay`, as if none of them were measured yet."""
         rows = 1 if isinstance(question, LinearQuery) else len(question)
-        return Work(*self._reconstruction.solver(rows).work(rows, rows if pay else 0))
+        operations, memory = self._reconstruction.solver(rows).work(rows, rows if pay else 0)
+        if isinstance(self.seed, MarginalSeed):
+            # Every pair of a query's products is weighed.
+            queries = [question] if isinstance(question, LinearQuery) else question
+            operations += PER_PAIR * sum(query.product_count**2 for query in queries)
+        return Work(operations, memory)
 
     # The seed
 

@@ -96,6 +96,11 @@ class Contrasts:
         """The solver that has seen a seed which determines everything, and next to nothing."""
         return cls(measurements.prior()[0], measurements.strategy.domain)
 
+    @classmethod
+    def without_seed(cls, measurements: Measurements) -> Contrasts:
+        """The solver for rows alone: where a seed is so vague that beside them nothing is left of it."""
+        return cls(MarginalPrior(measurements.strategy.domain))
+
     def __len__(self) -> int:
         return len(self._queries)
 

@@ -274,6 +274,8 @@ class Reconstruction:
                 yield Dense.of
             yield Contrasts.of
         yield Contrasts.beside_vague_seed if known.determined else Contrasts.of
+        if not known.determined:
+            yield Contrasts.without_seed
 
     def _is_vague(self, least_variance: float = float("inf")) -> bool:
         """Whether the seed is vague beside the rows, and one more of this variance."""

@@ -353,6 +353,18 @@ class LinearQuery:
             for vectors in diagram.paths(self.root):
                 yield self.scale, vectors
 
+    @cached_property
+    def product_count(self) -> int:
+        """The number of products that sum to the query, counted without making them."""
+        found: dict[diagram.Node, int] = {diagram.TERMINAL: 1}
+
+        def count(node: diagram.Node) -> int:
+            if node not in found:
+                found[node] = sum(map(count, node.children))
+            return found[node]
+
+        return count(self.root) if self.root else 0
+
     # Dense forms
 
     def to_vector(self) -> NDArray[Any]:
