@@ -573,7 +573,7 @@ class DatasetService:
         megabytes = max((each.bytes for each in work), default=0.0) / 1e6
         if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
             raise QueryTooComplex(
-                f"Computing this takes about {seconds:,.2g} s and {megabytes:,.2g} MB; the limits are "
+                f"Computing this takes about {seconds:,.0f} s and {megabytes:,.0f} MB; the limits are "
                 f"{limits.max_seconds:g} s and {limits.max_megabytes:,} MB.",
                 hint="Nothing was spent. Group by fewer columns, or split the question.",
             )

@@ -62,7 +62,7 @@ class Overlap(NamedTuple):
     rest: fmpq
 
 
-class TooLarge(Exception):
+class BeyondReach(Exception):
     """The second implementation by rows takes too long here."""
 
 
@@ -200,7 +200,7 @@ class Kriging:
             if sum(2 ** len(each) for each in largest) > MOST_SETS:
                 largest = {a for a in largest if not any(a < b for b in largest)}
             if sum(2 ** len(each) for each in largest) > MOST_SETS:
-                raise TooLarge
+                raise BeyondReach
             sets = {subset for each in largest for subset in _subsets(each)}
             found = self._sets[vector, within] = sorted(sets, key=sorted)
         return found
@@ -277,7 +277,7 @@ def _products(query: LinearQuery) -> tuple[Product, ...]:
         while level < attributes and len(node.starts) == 1:
             node, level = node.children[0], level + 1
         if len(found) > MOST_PRODUCTS:
-            raise TooLarge
+            raise BeyondReach
         if level < attributes:
             for at, child in enumerate(node.children):
                 weights = np.where(node.which == at, node.weights, 0)

@@ -34,7 +34,7 @@ from sharewell.privacy.measurement import Measurement
 from sharewell.query.block import Block
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.kriging import Kriging, TooLarge
+from sharewell.sharing.kriging import BeyondReach, Kriging
 from sharewell.sharing.merged_cells import Marginal, MergedCells, marginals_of
 
 #: Two numbers agree if they differ by no more than this part of the standard error. The solvers of
@@ -255,7 +255,7 @@ class Reference:
             for at in range(len(self._kriging), len(self._rows)):
                 self._kriging.append(self._rows[at], self._values[at], self._variances[at])
             return self._kriging.estimate(queries, with_values)
-        except TooLarge:
+        except BeyondReach:
             return None
         finally:
             self.work += self._kriging.work - before
