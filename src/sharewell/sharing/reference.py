@@ -46,9 +46,9 @@ MOST_CELLS, MOST_DECIMAL_CELLS = 256, 128
 #: The most rows besides marginals for estimates by rows.
 MOST_ROWS = 192
 #: For LSMR: the most weights, the nanoseconds of each in a step, and the most of them altogether.
-MOST_WEIGHTS, LSMR, LONGEST = 20_000_000, 10.0, 2e9
-#: The most weights of which cells are merged for decimals.
-MOST_DECIMAL_WEIGHTS = 1_000_000
+MOST_WEIGHTS, LSMR, LONGEST = 5_000_000, 10.0, 2e9
+#: The most cells for decimals before those that no row tells apart are merged.
+MOST_UNMERGED = 4096
 #: A query of which LSMR leaves less than this part is determined; more than that, it is not.
 SOLVED, UNSOLVED = 1e-9, 1e-3
 DIGITS = 200
@@ -119,9 +119,12 @@ class Reference:
         whole = [query.primitive for query in queries]
         if not self._measured:
             return [(0.0, math.inf if query.max_abs else 0.0) for query in queries]
-        ways = (self._in_long_doubles, self._in_decimals, self._by_rows, self._iteratively)
-        tried = (way(whole, with_values) for way in ways)
-        found = next((each for each in tried if each is not None), None)
+        found = self._of_all_cells(whole) if self._small else None
+        if found is None:
+            cells = self._merged(whole)
+            ways = (self._in_long_doubles, self._in_decimals, self._by_rows, self._iteratively)
+            tried = (way(cells, whole, with_values) for way in ways)
+            found = next((each for each in tried if each is not None), None)
         if found is None:
             return None
         scales = [float(query.scale) for query in queries]
@@ -190,41 +193,50 @@ class Reference:
             self._weighted += weighted
         self.work += new.work
 
+    def _of_all_cells(self, queries: Sequence[LinearQuery]) -> list[Estimate] | None:
+        """Over all cells of a small domain, whose normal equations are kept."""
+        if self._eliminated is None:
+            self._update_gram()
+            self._eliminated = self._eliminate(self._gram)
+        cells = MergedCells(self._domain, (), merge=False)
+        return self._substitute(self._eliminated, cells, queries, self._weighted)
+
     def _in_long_doubles(
-        self, queries: Sequence[LinearQuery], with_values: bool
+        self, cells: MergedCells, queries: Sequence[LinearQuery], with_values: bool
     ) -> list[Estimate] | None:
-        if self._small:
-            cells = MergedCells(self._domain, (), merge=False)
-            if self._eliminated is None:
-                self._update_gram()
-                self._eliminated = self._eliminate(self._gram)
-            eliminated, weighted = self._eliminated, self._weighted
-        else:
-            cells = self._merged(queries)
-            if cells.count > MOST_CELLS:
-                return None
-            stack = self._stack(cells, with_values, MOST_WEIGHTS)
-            if stack is None:
-                return None
-            gram, weighted = self._normal_equations(stack)
-            eliminated = self._eliminate(gram)
-        asked = cells.rows(queries, MOST_WEIGHTS)
-        if asked is None or not eliminated.is_complete:
+        if cells.count > MOST_CELLS:
             return None
-        self.work += cells.count * (STEP + LONG_DOUBLE * cells.count * len(queries))
-        return eliminated.estimate(asked.toarray().T.astype(np.longdouble), weighted)
+        stack = self._stack(cells, with_values, MOST_WEIGHTS)
+        if stack is None:
+            return None
+        gram, weighted = self._normal_equations(stack)
+        return self._substitute(self._eliminate(gram), cells, queries, weighted)
 
     def _eliminate(self, gram: NDArray[np.longdouble]) -> _Elimination:
         self.work += _elimination_work(len(gram), LONG_DOUBLE)
         return _Elimination(gram, LONG_DOUBLE_PIVOT)
 
-    def _in_decimals(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
-        """The same with 200 decimals, over as few cells as the rows and the queries tell apart."""
-        cells = self._merged(queries)
-        if cells.count > MOST_WEIGHTS:
+    def _substitute(
+        self,
+        eliminated: _Elimination,
+        cells: MergedCells,
+        queries: Sequence[LinearQuery],
+        weighted: NDArray[np.longdouble],
+    ) -> list[Estimate] | None:
+        asked = cells.rows(queries, MOST_WEIGHTS) if eliminated.is_complete else None
+        if asked is None:
             return None
-        most = MOST_WEIGHTS if self._strategies else MOST_DECIMAL_WEIGHTS
-        asked, stack = cells.rows(queries, most), self._stack(cells, with_values, most)
+        self.work += cells.count * (STEP + LONG_DOUBLE * cells.count * len(queries))
+        return eliminated.estimate(asked.toarray().T.astype(np.longdouble), weighted)
+
+    def _in_decimals(
+        self, cells: MergedCells, queries: Sequence[LinearQuery], with_values: bool
+    ) -> list[Estimate] | None:
+        """The same with 200 decimals, over as few cells as the rows and the queries tell apart."""
+        most = MOST_WEIGHTS if self._strategies else MOST_UNMERGED
+        if cells.count > most:
+            return None
+        asked, stack = cells.rows(queries, MOST_WEIGHTS), self._stack(cells, with_values, MOST_WEIGHTS)
         if asked is None or stack is None:
             return None
         rows, values, variances = stack
@@ -245,7 +257,9 @@ class Reference:
 
     # By rows, and by iteration
 
-    def _by_rows(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
+    def _by_rows(
+        self, _cells: MergedCells, queries: Sequence[LinearQuery], with_values: bool
+    ) -> list[Estimate] | None:
         if self._strategies or len(self._rows) > MOST_ROWS:
             return None
         if self._kriging is None:
@@ -260,9 +274,10 @@ class Reference:
         finally:
             self.work += self._kriging.work - before
 
-    def _iteratively(self, queries: Sequence[LinearQuery], with_values: bool) -> list[Estimate] | None:
+    def _iteratively(
+        self, cells: MergedCells, queries: Sequence[LinearQuery], with_values: bool
+    ) -> list[Estimate] | None:
         """The least-norm weights u of the rows, scaled by their errors, that add up to each query."""
-        cells = self._merged(queries)
         if cells.count > MOST_WEIGHTS:
             return None
         asked, stack = cells.rows(queries, MOST_WEIGHTS), self._stack(cells, with_values, MOST_WEIGHTS)
