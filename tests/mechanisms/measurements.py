@@ -65,7 +65,7 @@ def random_query(domain: Domain, rng: np.random.Generator) -> LinearQuery:
         found = LinearQuery.of_vectors(domain, weights)
     elif kind == 3:
         one, other = workload.random_ranges(domain, 2, rng)
-        found = (one | other) if rng.integers(2) else one - other * 3
+        found = (one | other) if rng.integers(2) and not domain.measures else one - other * 3
     else:
         few = rng.integers(-3, 4, domain.size) * (rng.random(domain.size) < 6 / domain.size)
         found = LinearQuery.from_vector(domain, few.astype(np.int64))

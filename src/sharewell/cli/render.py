@@ -493,8 +493,9 @@ def _format_charged(content: Content) -> str:
     measured = content["purpose"].get("measure", {})
     if "name" in measured:
         return f"{costs} for the seed, {measured['name']}"
-    if "queries" in measured:
-        return f"{costs} for {pluralize(len(measured['queries']), 'measurement')}"
+    if measured:
+        rows = sum(count for _, count in content["purpose"]["scales"])
+        return f"{costs} for {pluralize(rows, 'measurement')}"
     return f"{costs} for {', '.join(content['purpose'])}"
 
 

@@ -541,8 +541,9 @@ def to_plain(answer: Answer) -> dict[str, Any]:
 def from_plain(stored: Mapping[str, Any]) -> Answer:
     """The answer that `to_plain` wrote."""
     ends: Sequence[Any] | None = stored["interval"]
+    value = float(stored["value"])
     return Answer(
-        float(stored["value"]),
+        math.nan if math.isnan(value) else value,  # The same object for all, so that answers are equal.
         None if stored["standard_error"] is None else float(stored["standard_error"]),
         None if ends is None else (float(ends[0]), float(ends[1])),
         stored["source"],
