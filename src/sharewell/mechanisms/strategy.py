@@ -153,8 +153,13 @@ class Strategy:
 
     @cached_property
     def marginals(self) -> list[int] | None:
-        """The attributes of each part, one bit each, where all parts are marginals; None otherwise."""
-        if any(not (rows.matrix is None or rows.is_total) for part in self.parts for rows in part):
+        """The attributes of each part, one bit each, where all parts are marginals; None otherwise.
+
+        A row that adds up counts and the sums of measures is no marginal of any of them.
+        """
+        if self.domain.measures or any(
+            not (rows.matrix is None or rows.is_total) for part in self.parts for rows in part
+        ):
             return None
         return [
             sum(1 << at for at, rows in enumerate(part) if rows.matrix is None) for part in self.parts
