@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from sharewell.query.measure import Measure
 from sharewell.sharing.closed_form import (
     MOST_NUMBERS,
     MOST_QUESTIONS,
-    SeededErrors,
     as_marginals,
     errors_of,
     sampled,
@@ -70,16 +70,15 @@ def test_errors_in_closed_form_are_those_of_the_mechanism_or_larger(privacy, nei
 def test_an_open_question_is_determined_once_it_is_paid_for():
     domain = wide(40, measures=(Measure("wage", "wage", 0, 100, 1),))
     [chosen] = [each for each in wide_seeds(domain) if each.name == "marginals(2)"]
-    known = SeededErrors(
-        domain, SHARES, seed=chosen, seed_fraction=Fraction(3, 4), query_budget=Fraction(1, 8)
-    )
     three = LinearQuery.of(domain, x0=[1], x1=[1], x2=[1])
     three = three.where(LinearQuery.of_vectors(domain, {40: np.array([1, 0, 0])}))
     other = LinearQuery.of(domain, x3=[1], x4=[1], x2=[1])
-    [paid] = known.ask("ann", three)
+    stream = [("ann", three), ("ben", three), ("ann", other)]
+    settings: Any = {"seed_fraction": Fraction(3, 4), "query_budget": Fraction(1, 8)}
+    [(paid,), (same,), (unpaid,)] = errors_of(domain, stream, SHARES, seed=chosen, **settings)
     assert math.isfinite(paid)
-    assert known.ask("ben", three) == (paid,)
-    assert known.ask("ann", other) == (math.inf,)  # Her share pays for one question.
+    assert same == paid
+    assert unpaid == math.inf  # The share of ann pays for one question.
 
 
 def test_only_seeds_of_unit_rows_and_totals_are_sets_of_marginals():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
 from sharewell.privacy.kronecker import ComposedRows
-from sharewell.query.block import Block, Neighbours, ParallelBlock
+from sharewell.query.block import Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -34,11 +35,13 @@ def sampled(questions: Sequence[Question]) -> list[Question]:
     """Some of many questions, and some numbers of each, at even distances."""
     chosen = [questions[at] for at in _evenly(len(questions), MOST_QUESTIONS)]
     return [
-        each
-        if isinstance(each, LinearQuery) or len(each) <= MOST_NUMBERS
-        else ParallelBlock.of(Block(each.domain, [each[at] for at in _evenly(len(each), MOST_NUMBERS)]))
+        each if isinstance(each, LinearQuery) else _some_numbers(ParallelBlock.of(each))
         for each in chosen
     ]
+
+
+def _some_numbers(block: ParallelBlock) -> ParallelBlock:
+    return block.take(_evenly(len(block), MOST_NUMBERS)) if len(block) > MOST_NUMBERS else block
 
 
 def _evenly(count: int, most: int) -> list[int]:
@@ -59,81 +62,48 @@ def as_marginals(seed: Strategy | MarginalSeed) -> MarginalSeed | None:
     return MarginalSeed(seed.domain, (MarginalPart(kept, 0, Fraction(1)),), seed.name)
 
 
-class SeededErrors:
-    """The errors that analysts get from one seed, question by question.
+class SeedErrors:
+    """What a seed knows of every query when it is measured at some cost.
 
     Privacy: costs nothing; no row is read.
     """
 
-    def __init__(
-        self,
-        domain: Domain,
-        shares: Mapping[str, Fraction],
-        *,
-        seed: MarginalSeed,
-        seed_fraction: Fraction,
-        query_budget: Fraction,
-        privacy: Currency = "pure",
-        neighbours: Neighbours = "add-remove",
-    ) -> None:
-        total = sum(shares.values(), Fraction(0))
-        empty = DataVector.empty(domain)
-        self._curator: Curator = DryCurator(
-            empty, Budget(privacy, total, total), {}, neighbours=neighbours
-        )
-        self._domain, self._seed = domain, seed
-        self._is_seeded = seed_fraction > 0
-        self._price = query_budget
-        self._left = {name: share * (1 - seed_fraction) for name, share in shares.items()}
-        #: The variances of rows that were bought, by key.
-        self._bought: dict[str, float] = {}
-        self._prior = MarginalPrior(domain)
-        if self._is_seeded:
-            noise = self._curator.variances(_composed(seed), total * seed_fraction)
-            start = 0
-            for part, size in zip(seed.parts, seed.sizes, strict=True):
-                zeros = np.broadcast_to(0.0, size)
-                self._prior = self._prior.with_marginal(
-                    part.mask, part.vector, zeros, float(noise[start])
-                )
-                start += size
+    def __init__(self, seed: MarginalSeed, cost: Fraction, curator: Curator) -> None:
+        self._seed = seed
+        self._cost = cost
+        self._prior = MarginalPrior(seed.domain)
+        self._known: dict[str, tuple[bool, float]] = {}
+        if not cost:
+            return
+        noise = curator.variances(_composed(seed), cost)
+        start = 0
+        for part, size in zip(seed.parts, seed.sizes, strict=True):
+            zeros, variance = np.broadcast_to(0.0, size), float(noise[start])
+            self._prior = self._prior.with_marginal(part.mask, part.vector, zeros, variance)
+            start += size
 
-    def ask(self, analyst: str, question: Question) -> tuple[float, ...]:
-        """The standard errors of a question's answers; those that nothing determines are infinite."""
-        queries = [question] if isinstance(question, LinearQuery) else list(question)
-        rows = {query.primitive.key: query.primitive for query in queries if not query.is_zero}
-        fresh = [row for key, row in rows.items() if key not in self._bought and not self._is_known(row)]
-        if fresh and self._left[analyst] >= self._price:
-            self._left[analyst] -= self._price
-            block = ParallelBlock(self._domain, fresh)
-            noise = self._curator.variances(block, self._price).tolist()
-            self._bought.update(zip((row.key for row in fresh), noise, strict=True))
-        return tuple(self._error(query) for query in queries)
-
-    def _is_known(self, row: LinearQuery) -> bool:
-        return self._is_seeded and self._seed.row_of(row) is not None
-
-    def _error(self, query: LinearQuery) -> float:
-        if query.is_zero:
-            return 0.0
-        row = query.primitive
-        free = self._prior.variance(row) if self._prior.determines(row) else math.inf
-        paid = self._bought.get(row.key, math.inf)
-        precision = sum(1 / max(each, 1e-12) for each in (free, paid))
-        return abs(float(query.scale)) / math.sqrt(precision) if precision else math.inf
+    def of(self, row: LinearQuery) -> tuple[bool, float]:
+        """Whether a primitive query is a row of the seed, and its variance; infinite if it is open."""
+        found = self._known.get(row.key)
+        if found is None:
+            variance = self._prior.variance(row) if self._prior.determines(row) else math.inf
+            measured = self._cost > 0 and self._seed.row_of(row) is not None
+            found = self._known[row.key] = measured, variance
+        return found
 
 
-def _composed(seed: MarginalSeed) -> ComposedRows:
-    """The rows of a seed as the kernel measures them."""
-    last, products = len(seed.domain.attributes), []
-    for part in seed.parts:
-        factors: dict[int, sp.csr_array | None] = dict.fromkeys(part.attributes)
-        if seed.domain.measures:
-            chosen = np.zeros((1, seed.vectors), dtype=np.int64)
-            chosen[0, part.vector] = 1
-            factors[last] = sp.csr_array(chosen)
-        products.append((factors, part.weight))
-    return ComposedRows(seed.domain, products, seed.name)
+@lru_cache(maxsize=2)
+def _seed_errors(
+    seed: MarginalSeed, cost: Fraction, privacy: Currency, neighbours: Neighbours
+) -> SeedErrors:
+    """Remembered: several prices are tried with one seed."""
+    return SeedErrors(seed, cost, _curator(seed.domain, privacy, neighbours))
+
+
+def _curator(domain: Domain, privacy: Currency, neighbours: Neighbours) -> Curator:
+    """A curator that only says how much noise a cost buys."""
+    one = Budget(privacy, Fraction(1), Fraction(1))
+    return DryCurator(DataVector.empty(domain), one, {}, neighbours=neighbours)
 
 
 def errors_of(
@@ -147,17 +117,48 @@ def errors_of(
     privacy: Currency = "pure",
     neighbours: Neighbours = "add-remove",
 ) -> list[tuple[float, ...]]:
-    """The errors of all questions of a stream, in order."""
-    known = SeededErrors(
-        domain,
-        shares,
-        seed=seed,
-        seed_fraction=seed_fraction,
-        query_budget=query_budget,
-        privacy=privacy,
-        neighbours=neighbours,
-    )
-    return [known.ask(analyst, question) for analyst, question in stream]
+    """The standard errors of all questions of a stream; those that nothing determines are infinite.
+
+    Privacy: costs nothing; no row is read.
+    """
+    donated = sum(shares.values(), Fraction(0)) * seed_fraction
+    known = _seed_errors(seed, donated, privacy, neighbours)
+    curator = _curator(domain, privacy, neighbours)
+    left = {name: share * (1 - seed_fraction) for name, share in shares.items()}
+    bought: dict[str, float] = {}
+
+    def error(query: LinearQuery) -> float:
+        if query.is_zero:
+            return 0.0
+        row = query.primitive
+        both = known.of(row)[1], bought.get(row.key, math.inf)
+        precision = sum(1 / max(variance, 1e-12) for variance in both)
+        return abs(float(query.scale)) / math.sqrt(precision) if precision else math.inf
+
+    found = []
+    for analyst, question in stream:
+        queries = [question] if isinstance(question, LinearQuery) else list(question)
+        rows = {query.primitive.key: query.primitive for query in queries if not query.is_zero}
+        fresh = [row for key, row in rows.items() if key not in bought and not known.of(row)[0]]
+        if fresh and left[analyst] >= query_budget:
+            left[analyst] -= query_budget
+            noise = curator.variances(ParallelBlock(domain, fresh), query_budget).tolist()
+            bought.update(zip((row.key for row in fresh), noise, strict=True))
+        found.append(tuple(error(query) for query in queries))
+    return found
+
+
+def _composed(seed: MarginalSeed) -> ComposedRows:
+    """The rows of a seed as the kernel measures them."""
+    last, products = len(seed.domain.attributes), []
+    for part in seed.parts:
+        factors: dict[int, sp.csr_array | None] = dict.fromkeys(part.attributes)
+        if seed.domain.measures:
+            chosen = np.zeros((1, seed.vectors), dtype=np.int64)
+            chosen[0, part.vector] = 1
+            factors[last] = sp.csr_array(chosen)
+        products.append((factors, part.weight))
+    return ComposedRows(seed.domain, products, seed.name)
 
 
 def has_rows_within(domain: Domain, sets: Sequence[Sequence[int]], most: int) -> bool:
