@@ -28,7 +28,6 @@ from sharewell.config.propose import propose
 from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
 from sharewell.config.template import EXAMPLES, MANY_CELLS, proposal_text, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
-from sharewell.mechanisms.seed import KNOWN
 from sharewell.query.measure import Measure
 from tests.wide.census import AMOUNTS, write_census
 
@@ -57,8 +56,6 @@ def line_of(text: str, start: str) -> str:
     return next(line for line in text.split("\n") if line.startswith(start))
 
 
-needs_tables = pytest.mark.skipif("tables" not in KNOWN, reason="there is no seed `tables`")
-
 ROWS = 400
 
 
@@ -78,7 +75,6 @@ def people(rows: int = ROWS) -> dict[str, list[Any]]:
     }
 
 
-@needs_tables
 def test_columns_of_a_csv_file_become_what_they_hold(tmp_path):
     config, text = init(write_csv(tmp_path / "Visits of 2024.csv", people()))
     assert config.name == "visits_of_2024"
@@ -98,7 +94,6 @@ def test_columns_of_a_csv_file_become_what_they_hold(tmp_path):
     assert "no row has a value" in reasons["nothing"]
 
 
-@needs_tables
 def test_whatever_was_taken_from_rows_is_marked_for_review(tmp_path):
     config, text = init(write_csv(tmp_path / "people.csv", people()), quickly=True)
     assert "The domain must be public" in text
@@ -110,7 +105,6 @@ def test_whatever_was_taken_from_rows_is_marked_for_review(tmp_path):
     assert config.text == text
 
 
-@needs_tables
 def test_every_setting_has_a_comment_that_says_what_it_does(tmp_path):
     _, text = init(write_csv(tmp_path / "people.csv", people()), quickly=True)
     bare = [line for line in text.split("\n") if re.match(r"[a-z_]+ = ", line) and "# " not in line]
@@ -135,7 +129,6 @@ def test_the_number_of_rows_is_only_told_roughly(tmp_path):
     assert "1_234" not in text
 
 
-@needs_tables
 def test_the_bundled_table_is_described_whole(tmp_path):
     bundled = Path(datasets.__file__).parent / "massachusetts.parquet"
     show_init(str(bundled), str(tmp_path / "ma.toml"), False)
@@ -150,7 +143,6 @@ def _copy(table: pa.Table, path: Path) -> Path:
     return path
 
 
-@needs_tables
 def test_typed_columns_of_a_parquet_file_become_what_they_hold(tmp_path):
     rows = 60
     table = pa.table(
@@ -214,7 +206,6 @@ ODD_NAMES = [
 ]
 
 
-@needs_tables
 def test_odd_names_and_values_are_written_so_that_they_are_read_back(tmp_path):
     values = ['"', "'", "\\", "# REVIEW: y", "tab\t", "☃", "a\u2028b", "\x7f", "]", ", "]
     columns = {name: [values[n % len(values)] for n in range(40)] for name in ODD_NAMES}
@@ -253,7 +244,6 @@ def days(rows: int) -> list[str]:
     return [str(dt.date(2024, 2, 10) + dt.timedelta(days=n % 200)) for n in range(rows)]
 
 
-@needs_tables
 def test_a_few_odd_values_do_not_spoil_a_column(tmp_path):
     columns: dict[str, list[Any]] = {
         "age": [n % 90 for n in range(ROWS)],
@@ -341,7 +331,6 @@ def test_categories_that_only_case_or_white_space_tells_apart_are_told_of(tmp_pa
     assert len(review_lines(text)) == text.count("REVIEW: ")
 
 
-@needs_tables
 def test_codes_for_missing_values_do_not_widen_the_bounds(tmp_path):
     columns: dict[str, list[Any]] = {
         "age": [n % 90 for n in range(ROWS)],
@@ -402,7 +391,6 @@ def test_rare_and_misspelt_values_are_counted_as_other_and_not_written_down(tmp_
     assert "Atlantis" not in text
 
 
-@needs_tables
 def test_no_column_is_coarser_for_the_sake_of_the_others(tmp_path, capsys):
     columns = {f"c{n}": [(row * (n + 7)) % 97 for row in range(200)] for n in range(4)}
     columns["sex"] = [row % 2 for row in range(200)]
@@ -411,7 +399,6 @@ def test_no_column_is_coarser_for_the_sake_of_the_others(tmp_path, capsys):
     assert "Coarser" not in text
 
 
-@needs_tables
 def test_a_file_with_a_header_and_no_rows_gets_a_form_to_fill_in(tmp_path):
     source = tmp_path / "people.csv"
     source.write_text("age,sex\n")
@@ -442,7 +429,6 @@ def test_a_table_of_identifiers_alone_gets_one_form_to_fill_in(tmp_path):
     assert "y1" not in text
 
 
-@needs_tables
 def test_two_hundred_columns_are_described(tmp_path, capsys):
     columns = {f"c{n}": [row * (n + 1) % (n + 3) for row in range(50)] for n in range(200)}
     show_init(str(write_csv(tmp_path / "wide.csv", columns)), str(tmp_path / "wide.toml"), False)
@@ -546,7 +532,6 @@ VALUES = st.one_of(
 )
 
 
-@needs_tables
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(columns=st.dictionaries(st.text(max_size=6), VALUES, min_size=1, max_size=4))
 def test_whatever_a_table_holds_the_proposal_can_be_read(tmp_path_factory, columns):
@@ -724,7 +709,6 @@ def test_a_terminal_sees_how_far_a_large_file_is_read(tmp_path, monkeypatch, cap
     assert "reading columns" in capsys.readouterr().err
 
 
-@needs_tables
 @pytest.mark.parametrize(("rows", "limit", "delta"), [(50, "70", "1e-6"), (1_234, "2_000", "1e-6")])
 def test_a_wide_table_gets_the_settings_for_many_tables(tmp_path, rows, limit, delta):
     columns = {f"c{n}": [row * (n + 1) % 3 for row in range(rows)] for n in range(20)}
@@ -745,7 +729,6 @@ def test_a_delta_is_below_one_in_the_population(tmp_path):
         assert line_of(text, "# delta").startswith(f"# delta = {delta} ")
 
 
-@needs_tables
 def test_a_census_file_of_forty_columns_is_proposed_whole_and_checks(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     config, text = init(write_census(tmp_path, 20_000))
