@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.table import Table
 
 from sharewell import (
     Binned,
@@ -364,6 +365,7 @@ def test_analysts_are_told_which_columns_are_summed_and_within_which_bounds():
         "0 to 80 in steps of 1",
     ]
     table, *_ = render_dataset(told)
+    assert isinstance(table, Table)
     assert [list(map(str, column.cells))[-2:] for column in table.columns[:2]] == [
         ["wage", "hours"],
         ["measure", "measure"],

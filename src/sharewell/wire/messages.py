@@ -189,7 +189,7 @@ class DatasetInfo(Message):
         cost = f", {format_amount(self.query_budget)} per paid question" if self.query_budget else ""
         unit = f", each {self.privacy_unit} counted once" if self.privacy_unit else ""
         paused = ", paused" if self.paused else ""
-        columns = (*self.attributes, *self.measures)
+        columns: tuple[AttributeInfo | MeasureInfo, ...] = (*self.attributes, *self.measures)
         width = max((len(each.name) for each in columns), default=0)
         return "\n".join(
             (
