@@ -572,8 +572,9 @@ class DatasetService:
         seconds = operations / OPERATIONS_PER_SECOND + statement.size * SECONDS_PER_NUMBER
         megabytes = max((each.bytes for each in work), default=0.0) / 1e6
         if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
+            takes = f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
             raise QueryTooComplex(
-                f"Computing this takes about {seconds:,.0f} s and {megabytes:,.0f} MB; the limits are "
+                f"Computing this takes about {takes} s and {megabytes:,.0f} MB; the limits are "
                 f"{limits.max_seconds:g} s and {limits.max_megabytes:,} MB.",
                 hint="Nothing was spent. Group by fewer columns, or split the question.",
             )
