@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import PrivacyError
+from sharewell.privacy.inversion import LEAST_SCALE, MOST_SCALE, Kind, inversion
 
 #: Larger scales are refused: noise must stay far inside 64-bit integers.
 MAX_SCALE = 2.0**40
-#: From this many draws on, the work is split among threads.
-PARALLEL_FROM = 4096
+#: From this many draws of one scale on, a table pays, or several threads; and how many draws pay for a
+#: table, whose size is in proportion to the scale.
+MANY, DRAWS_PER_SCALE = 4096, 64
 
 
 class Noise(Protocol):
@@ -38,20 +40,22 @@ class Noise(Protocol):
 
 
 class ExactNoise:
-    """OpenDP's exact samplers on the operating system's entropy: no seed, no floating-point draw.
+    """Exact samplers on the operating system's entropy: no seed, no floating-point draw.
 
-    Privacy: trusts OpenDP's discrete Laplace and discrete Gaussian samplers.
+    OpenDP's for few draws, and for scales of which a table would be large; `Inversion` for many.
+
+    Privacy: trusts OpenDP's discrete Laplace and discrete Gaussian samplers, and `Inversion`.
     """
 
     exact = True
 
     def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """Exact discrete Laplace draws."""
-        return _draw(_sampler("laplace", scale), size)
+        return _draw("laplace", scale, size)
 
     def gaussian(self, scale: float, size: int) -> NDArray[np.int64]:
         """Exact discrete Gaussian draws."""
-        return _draw(_sampler("gaussian", scale), size)
+        return _draw("gaussian", scale, size)
 
 
 class NoNoise:
@@ -69,8 +73,12 @@ class NoNoise:
     gaussian = laplace
 
 
-def _draw(sampler: Any, size: int) -> NDArray[np.int64]:
-    workers = min(os.cpu_count() or 1, 1 + size // PARALLEL_FROM)
+def _draw(kind: Kind, scale: float, size: int) -> NDArray[np.int64]:
+    """Draws by the way that suits scale and number, which are public."""
+    if size >= MANY and LEAST_SCALE <= scale <= min(MOST_SCALE, size / DRAWS_PER_SCALE):
+        return inversion(kind, scale).draw(size)
+    sampler = _sampler(kind, scale)
+    workers = min(os.cpu_count() or 1, 1 + size // MANY)
     if workers == 1:
         return np.asarray(sampler([0] * size), dtype=np.int64)
     parts = [len(part) for part in np.array_split(np.empty(size), workers)]
@@ -80,7 +88,7 @@ def _draw(sampler: Any, size: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=256)
-def _sampler(kind: str, scale: float) -> Any:
+def _sampler(kind: Kind, scale: float) -> Any:
     # OpenDP takes a third of a second to import, which `sharewell --help` need not wait for.
     import opendp.prelude as dp
 
