@@ -46,9 +46,10 @@ from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
 from sharewell.service.release_slots import slot_start
+from sharewell.service.sessions import SessionStore
 from sharewell.service.state import DatasetState, PublicState
 from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
-from sharewell.service.tokens import Principal, TokenStore, check_name
+from sharewell.service.tokens import Principal, TokenStore, check_name, id_of
 from sharewell.service.worker import Worker
 from sharewell.sharing.certificate import Report
 
@@ -103,6 +104,7 @@ class DatasetService:
         self.name = config.name
         self.ledger = ledger
         self.tokens = TokenStore(config.service.access) if tokens is None else tokens
+        self.sessions = SessionStore(self.tokens)
         self._info = serialization.dataset_info(config)
         self._close_ledger: Callable[[], None] = lambda: None
         #: Until when changes are shown, on the monotonic clock; newer ones are in the next slot.
@@ -183,10 +185,24 @@ class DatasetService:
 
     def authenticate(self, token: str) -> Principal | None:
         """The holder of a token; None for unknown tokens, and for curators who are no longer named."""
-        found = self.tokens.authenticate(token)
+        return self._admit(self.tokens.authenticate(token))
+
+    def authenticate_session(self, secret: str) -> Principal | None:
+        """The owner of a browser's session; None as for a token, and once the session has ended."""
+        return self._admit(self.sessions.owner(secret))
+
+    def _admit(self, found: Principal | None) -> Principal | None:
         if found and found.role == "curator" and found.name not in self.config.service.curators:
             return None
         return found
+
+    def sign_in(self, *, token: str = "", code: str = "") -> str | None:
+        """Begin a session with a token or a sign-in code: its secret; None if it is not accepted."""
+        if token:
+            token_id = id_of(token) if self.authenticate(token) else None
+        else:
+            token_id = self.sessions.redeem(code)
+        return self.sessions.begin(token_id) if token_id and self.tokens.owner(token_id) else None
 
     # Analysts
 

@@ -55,6 +55,24 @@ class DatasetRegistry:
                 return dataset, principal
         raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
 
+    def authenticate_session(self, secret: str) -> tuple[DatasetService, Principal]:
+        """The principal of a browser's session, and the dataset that it opens."""
+        for dataset in self.datasets.values():
+            if (principal := dataset.authenticate_session(secret)) is not None:
+                return dataset, principal
+        raise UnknownToken("The session has ended.", hint="Sign in again with your token.")
+
+    def sign_in(self, *, token: str = "", code: str = "") -> str:
+        """Begin a session with a token or a sign-in code: its secret."""
+        for dataset in self.datasets.values():
+            if (secret := dataset.sign_in(token=token, code=code)) is not None:
+                return secret
+        if code:
+            raise UnknownToken(
+                "This sign-in link was used before, or is too old.", hint="Sign in with your token."
+            )
+        raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
+
     def close(self) -> None:
         """Close every dataset, even if closing one of them fails."""
         with ExitStack() as closing:

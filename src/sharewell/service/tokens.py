@@ -100,10 +100,15 @@ class TokenStore:
             return None
         if not token.startswith("sw_") or token[_SECRET_AT - 1] != "_":
             return None
-        record = self._current().records.get(token[len("sw_") : _SECRET_AT - 1])
+        record = self._current().records.get(id_of(token))
         digest = sha256(token[_SECRET_AT:].encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, record.digest if record else _NO_DIGEST)
         return record.owner if record and same else None
+
+    def owner(self, token_id: str) -> Principal | None:
+        """The owner of a token, by the token's public id; None once it is replaced or revoked."""
+        record = self._current().records.get(token_id)
+        return record.owner if record else None
 
     @property
     def holders(self) -> tuple[Principal, ...]:
@@ -263,6 +268,11 @@ class TokenStore:
             f"Cannot write the access file {self.path}: {error.strerror}.",
             hint="Check that its folder exists, is writable and has free space.",
         )
+
+
+def id_of(token: str) -> str:
+    """The public id of a token."""
+    return token[len("sw_") : _SECRET_AT - 1]
 
 
 def check_name(name: str) -> str:

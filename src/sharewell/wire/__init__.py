@@ -25,9 +25,12 @@ from sharewell.wire.messages import (
     PromiseInfo,
     Question,
     Request,
+    SessionInfo,
+    SignIn,
     Token,
 )
 from sharewell.wire.result import (
+    DraftQuote,
     Number,
     Offer,
     QuestionPage,
@@ -45,6 +48,7 @@ __all__ = [
     "CertificateReport",
     "DatasetInfo",
     "DatasetList",
+    "DraftQuote",
     "Empty",
     "EventPage",
     "LedgerEvent",
@@ -61,6 +65,8 @@ __all__ = [
     "Request",
     "Result",
     "ResultColumn",
+    "SessionInfo",
+    "SignIn",
     "Ticket",
     "Token",
 ]

@@ -66,6 +66,13 @@ class Newcomer(Request):
     share: str = Field(min_length=1, max_length=50)
 
 
+class SignIn(Request):
+    """What a browser exchanges for a session: a token, or a single-use sign-in code."""
+
+    token: str = Field(default="", max_length=200)
+    code: str = Field(default="", max_length=200)
+
+
 # Responses
 
 
@@ -349,3 +356,12 @@ class Token(Message):
     name: str
     role: Literal["analyst", "curator"]
     token: str = Field(repr=False)
+
+
+class SessionInfo(Message):
+    """A browser's session: who signed in, and what the page sends as X-Sharewell-CSRF."""
+
+    dataset: str
+    name: str
+    role: Literal["analyst", "curator"]
+    csrf: str = Field(repr=False)

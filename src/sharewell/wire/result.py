@@ -384,6 +384,13 @@ class Quote(Message):
         )
 
 
+class DraftQuote(Message):
+    """The quote of a statement while it is typed, or what is wrong with it so far."""
+
+    quote: Quote | None = None
+    problem: Problem | None = None
+
+
 class Ticket(Message):
     """A submitted question as of the last look: waiting, answered or refused."""
 

@@ -57,6 +57,12 @@ DESCRIBED = [
 ]
 OPERATIONS = [
     *DESCRIBED,
+    # Those of the console, which has a cookie in place of a token.
+    Operation("POST", "/v1/session", body=wire.SignIn),
+    Operation("GET", "/v1/session"),
+    Operation("DELETE", "/v1/session"),
+    Operation("POST", f"{DATASET}/draft", "analysts", wire.Question),
+    Operation("GET", f"{DATASET}/tickets/{{number}}/file", "analysts", parameters=("format",)),
     Operation("GET", "/docs"),
     Operation("GET", "/docs/{file}"),
     Operation("GET", "/openapi.json"),

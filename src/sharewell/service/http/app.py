@@ -11,7 +11,13 @@ from fastapi.routing import APIRoute
 
 import sharewell
 from sharewell import wire
-from sharewell.service.http import docs_page, routes_analyst, routes_curator, routes_public
+from sharewell.service.http import (
+    docs_page,
+    routes_analyst,
+    routes_console,
+    routes_curator,
+    routes_public,
+)
 from sharewell.service.http.errors import add_exception_handlers, describe
 from sharewell.service.http.log import Log
 from sharewell.service.http.middleware import RequestMiddleware
@@ -67,6 +73,7 @@ def create_app(
         routes_analyst.shared_router,
         routes_curator.router,
         routes_public.router,
+        routes_console.router,
         docs_page.router,
     ):
         app.include_router(router)

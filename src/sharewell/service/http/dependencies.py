@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from threading import Event
@@ -21,8 +22,11 @@ from starlette.requests import ClientDisconnect
 from sharewell import wire
 from sharewell.errors import AccessError, NotFound, RequestError, TooLarge, UnknownToken
 from sharewell.service.dataset import DatasetService
+from sharewell.service.http.browser import require_csrf_header, require_same_origin, session_cookie
 from sharewell.service.http.errors import body_too_large, http_error, too_many_requests
 from sharewell.service.http.state import AppState, HostedDataset, app_state
+from sharewell.service.rate_limit import RateLimiter
+from sharewell.service.registry import DatasetRegistry
 from sharewell.service.tokens import Principal, Role
 
 #: The largest body, in bytes, and the longest time until it has been received, in seconds.
@@ -107,40 +111,64 @@ class Caller:
 
 
 class AnyToken(HTTPBearer):
-    """A dependency: the caller that a bearer token belongs to."""
+    """A dependency: the caller that a bearer token, or the session of a browser, belongs to."""
 
     def __init__(self) -> None:
         super().__init__(scheme_name="token", auto_error=False)
+        self._rate: Callable[[HostedDataset], RateLimiter] = lambda dataset: dataset.rate
 
     async def __call__(self, request: Request) -> Caller:  # type: ignore[override]
         """Authenticate the caller of a request, and count the request against their rate."""
         await check_url(request)
         state = app_state(request)
-        registry = state.registry
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        try:
-            if scheme.lower() != "bearer" or not token:
-                raise UnknownToken(
-                    "Missing token.", hint="Send the Authorization header with every request; see /docs."
-                )
-            service, principal = registry.authenticate(token)
-        except UnknownToken:
-            if wait := state.failures.take(_network(_client_address(request, state))):
-                raise too_many_requests(wait, "Too many requests without a valid token.") from None
-            raise
+        with throttle_failures(request):
+            service, principal = _authenticate(request, state.registry)
         caller = Caller(principal, service, state.datasets[service.name])
         request.state.caller = caller
-        if wait := caller.dataset.rate.take(f"{principal.role} {principal.name}"):
+        if wait := self._rate(caller.dataset).take(f"{principal.role} {principal.name}"):
             raise too_many_requests(wait, "This token sends too many requests.")
         return caller
 
 
-class TokenOf(AnyToken):
-    """A dependency: a caller in one of these roles, whose token opens the dataset in the path."""
+def _authenticate(request: Request, registry: DatasetRegistry) -> tuple[DatasetService, Principal]:
+    """The owner of a request's token or, if it has none, of its session."""
+    authorization = request.headers.get("authorization")
+    if authorization is None and (secret := session_cookie(request)):
+        require_same_origin(request)
+        found = registry.authenticate_session(secret)
+        require_csrf_header(request, secret)
+        return found
+    scheme, _, token = (authorization or "").partition(" ")
+    if scheme.lower() != "bearer" or not token:
+        raise UnknownToken(
+            "Missing token.", hint="Send the Authorization header with every request; see /docs."
+        )
+    return registry.authenticate(token)
 
-    def __init__(self, *roles: Role) -> None:
+
+@contextmanager
+def throttle_failures(request: Request) -> Iterator[None]:
+    """Slow down networks that guess tokens or sessions."""
+    try:
+        yield
+    except UnknownToken:
+        state = app_state(request)
+        if wait := state.failures.take(_network(_client_address(request, state))):
+            raise too_many_requests(wait, "Too many requests without a valid token.") from None
+        raise
+
+
+class TokenOf(AnyToken):
+    """A dependency: a caller in one of these roles, whose token opens the dataset in the path.
+
+    Drafts have a rate of their own: typing must not use up the rate of questions.
+    """
+
+    def __init__(self, *roles: Role, drafts: bool = False) -> None:
         super().__init__()
         self._roles = roles
+        if drafts:
+            self._rate = lambda dataset: dataset.draft_rate
 
     async def __call__(  # type: ignore[override]
         self, request: Request, dataset: Annotated[str, Path(description="The dataset's name.")]
@@ -165,6 +193,7 @@ authenticate = AnyToken()
 Authenticated = Annotated[Caller, Depends(authenticate)]
 AnyRole = Annotated[Caller, Depends(TokenOf("analyst", "curator"))]
 Analyst = Annotated[Caller, Depends(TokenOf("analyst"))]
+Drafter = Annotated[Caller, Depends(TokenOf("analyst", drafts=True))]
 Curator = Annotated[Caller, Depends(TokenOf("curator"))]
 
 

@@ -103,6 +103,8 @@ class RequestMiddleware:
         route = getattr(scope.get("route"), "path", None) if status not in (404, 405) else None
         caller = scope["state"].get("caller")
         self._state.metrics.count_request(scope["method"], route, status, seconds)
+        if scope["state"].get("unlogged"):
+            return
         self._state.log.write(
             "request",
             request_id=scope["state"]["request_id"],

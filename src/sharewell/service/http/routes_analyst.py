@@ -107,7 +107,7 @@ async def ticket(number: Number, caller: Analyst, request: Request, wait: Wait =
 
     A refused question has the state `refused` and a problem; the status is 200.
     """
-    submission = await _find(caller, number)
+    submission = await find_submission(caller, number)
     if wait and submission.done_at > caller.service.slot_start():
         caller.dataset.limit_watchers(caller.principal)
         with caller.dataset.watching(caller.principal):
@@ -128,7 +128,7 @@ async def ticket_events(number: Number, caller: Analyst, request: Request) -> St
     stream. Their data is a ticket. If the service closes first, `closed` ends the stream; its data is a
     problem. Comments keep the connection alive.
     """
-    submission = await _find(caller, number)
+    submission = await find_submission(caller, number)
     caller.dataset.limit_watchers(caller.principal)
     return StreamingResponse(
         _events(request, caller, submission),
@@ -206,7 +206,7 @@ async def certificate(caller: AnyRole) -> wire.CertificateReport:
     return await caller.run(lambda: caller.service.certificate(analyst))
 
 
-async def _find(caller: Caller, number: int) -> Submission:
+async def find_submission(caller: Caller, number: int) -> Submission:
     """One of the caller's questions; whether it exists is released in slots, too."""
     await caller.dataset.slots.wait()
     return await caller.run(lambda: caller.service.submission(caller.principal.name, number))

@@ -25,6 +25,8 @@ from sharewell.service.tokens import Principal
 
 #: Failed authentications a second from one network, in the long run and at once.
 FAILURES_PER_SECOND, FAILURE_BURST = 1.0, 20.0
+#: Quotes while a statement is typed, a second for each analyst, in the long run and at once.
+DRAFTS_PER_SECOND, DRAFT_BURST = 10.0, 30.0
 #: How long a dataset counts as not ready after its ledger failed, in seconds, unless it works before.
 LEDGER_RETRY_AFTER = 10.0
 #: Threads for all analysts of a dataset, for its curators, and for one principal at a time.
@@ -44,6 +46,7 @@ class HostedDataset:
         self._max_watchers = settings.most_waiting
         rate = settings.requests_per_second
         self.rate = RateLimiter(rate, max(1.0, 2 * rate))
+        self.draft_rate = RateLimiter(DRAFTS_PER_SECOND, DRAFT_BURST)
         self.threads = {
             "analyst": ThreadPoolExecutor(ANALYST_THREADS, f"{service.name}-analysts"),
             "curator": ThreadPoolExecutor(CURATOR_THREADS, f"{service.name}-curators"),
