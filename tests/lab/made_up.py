@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 Columns = dict[str, NDArray[Any]]
 
-CONTESTANTS = {
-    "fig1": ("Uniform", "Ind", "Laplace", "PMW", "SCR printed", "SCR"),
-    "fig3": ("Uniform", "Ind", "PMW", "RR", "RS", "SCR printed", "SCR"),
+PAIR = ("Uniform", "Ind", "Laplace", "PMW", "SCR printed", "SCR")
+TEN = ("Uniform", "Ind", "PMW", "RR", "RS", "RS skip", "SCR printed", "SCR")
+CONTESTANTS = {"fig1": PAIR, "fig1-h2": PAIR, "fig3": TEN, "wide": TEN}
+ANALYSTS = {"fig1": 2, "fig1-h2": 2, "fig3": 10, "wide": 10}
+PROBABILITIES = {
+    **dict.fromkeys(("fig1", "fig1-h2"), (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)),
+    **dict.fromkeys(("fig3", "wide"), (0.01, 0.1, 0.9)),
 }
-CONTESTANTS["wide"] = CONTESTANTS["fig3"]
-ANALYSTS = {"fig1": 2, "fig3": 10, "wide": 10}
-PROBABILITIES = {"fig1": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), "fig3": (0.01, 0.1, 0.9)}
-PROBABILITIES["wide"] = PROBABILITIES["fig3"]
 #: Those that know their standard errors.
 EXPECT = ("Laplace", "SCR printed", "SCR")
 ASKED = 40
@@ -45,10 +45,11 @@ class Part:
 AS_THE_PAPER_SAYS = {
     "Uniform": Part(0.4, 0.4, 0.4),
     "Ind": Part(0.5, 0.5, 0.5),
-    "Laplace": Part(0.5, 0.7, 0.5),
-    "PMW": Part(0.9, 0.95, 0.95),
-    "RR": Part(0.9, 0.6, 0.8, steps=2.0),
-    "RS": Part(0.9, 0.6, 0.8, steps=2.5),
+    "Laplace": Part(0.3, 0.7, 0.3),
+    "PMW": Part(0.88, 0.95, 0.95, nothing=0.3),
+    "RR": Part(0.9, 0.6, 1.0, steps=1.3),
+    "RS": Part(0.9, 0.6, 0.95, steps=1.1),
+    "RS skip": Part(0.9, 0.6, 0.95, steps=1.2),
     "SCR printed": Part(0.7, 0.4, 0.6),
     "SCR": Part(0.75, 0.4, 0.6),
 }
@@ -60,12 +61,14 @@ class Model:
 
     parts: dict[str, Part] = field(default_factory=lambda: dict(AS_THE_PAPER_SAYS))
     trials: int = 40
-    studies: tuple[str, ...] = ("fig1", "fig3", "wide")
+    studies: tuple[str, ...] = ("fig1", "fig1-h2", "fig3", "wide")
     epsilons: tuple[float, ...] = (1.0,)
     #: How much accuracy differs from trial to trial, in questions of an analyst.
     spread: int = 2
     #: How many times longer a round takes at the smallest p.
-    rare: float = 3.0
+    rare: float = 1.5
+    #: How many more questions of 40 the first of two analysts gains on the second from p = 0.5 to 1.
+    gap: float = 6.0
 
     def changed(self, **parts: dict[str, float]) -> Model:
         """The same with other numbers for the contestants named; `SCR_printed` is "SCR printed"."""
@@ -101,6 +104,8 @@ class Model:
             np.rint(ASKED * level).astype(int) - shift
             for level in (part.joint, part.alone, part.without)
         )
+        if analysts == 2 and who in ("PMW", "Laplace"):
+            useful = useful - np.where(analyst == 1, round(self.gap * (p - 0.5) * 2), 0)
         useful = np.where((analyst == 0) & (trial < part.nothing * self.trials), 0, useful)
         known = np.where(who in EXPECT, 1.0, np.nan)
         slow = self.rare if who == "RR" and p == min(PROBABILITIES[study]) else 1.0

@@ -74,7 +74,7 @@ def test_the_query_limit_is_shown():
     asked = "theory limit --alpha 1000 --epsilon 1 --analysts 8"
     result = RUN.invoke(app, asked.split())
     assert result.exit_code == 0, result.output
-    for number in ("25.0", "100.0", "200.0"):
+    for number in ("125.0", "1,000.0", "25.0", "100.0", "200.0"):
         assert number in result.output
 
 
@@ -84,8 +84,9 @@ def test_the_query_limit_as_json_holds_all_that_was_asked():
     )
     found = json.loads(result.stdout)
     assert found["epsilon"] == "1/2"
-    assert found["together"] == pytest.approx(500 ** (2 / 3))
-    assert found["usable"] == pytest.approx(500 ** (2 / 3) - 250 ** (2 / 3))
+    assert found["norm"]["together"] == pytest.approx(500 ** (2 / 3))
+    assert found["norm"]["independent"] == pytest.approx(2 * 250 ** (2 / 3))
+    assert found["per_query"] == {"alone": 250, "independent": 500, "together": 500}
 
 
 BAD = {

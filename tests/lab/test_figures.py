@@ -11,7 +11,9 @@ from sharewell_lab.figures import draw_all, fig1, fig2, fig3, style
 from sharewell_lab.results import by_scenario
 from tests.lab.made_up import Model
 
-RUN = by_scenario(Model(trials=20, studies=("fig1", "fig3")).changed(PMW={"nothing": 0.25}).columns())
+RUN = by_scenario(
+    Model(trials=20, studies=("fig1", "fig3"), gap=0).changed(PMW={"nothing": 0.25}).columns()
+)
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +69,10 @@ def test_the_first_figure_draws_shares_and_ratios_of_the_results():
     assert laplace["both together"][0] == pytest.approx(100 * found.accuracy.mean())
     guess = next(o for s, o in RUN.items() if s.contestant == "Uniform" and s.p == 0.5)
     assert laplace["uniform guess, no budget at all"][0] == pytest.approx(100 * guess.accuracy.mean())
-    # Of 40 questions 20 - s are useful and 28 - s alone; in two trials of three somebody has s = 2.
+    # Of 40 questions 12 - s are useful and 28 - s alone; in two trials of three an analyst has s = 2.
     below = {line.get_label(): line.get_ydata() for line in figure.axes[5].get_lines()}
-    assert below["max ratio error, realised (median)"] == pytest.approx([26 / 18] * 6)
-    assert below["by expected errors (median)"] == pytest.approx([26 / 18] * 6)
+    assert below["max ratio error, realised (median)"] == pytest.approx([26 / 10] * 6)
+    assert below["by expected errors (median)"] == pytest.approx([26 / 10] * 6)
     assert "∞ in\n25 %" in words(figure)
     assert "is better off alone" in words(figure)
 
@@ -81,16 +83,16 @@ def test_the_third_figure_has_twelve_panels_with_every_contestant():
     assert len(figure.axes) == 12
     assert [panel.get_title() for panel in figure.axes[:3]] == ["p = 0.01", "p = 0.1", "p = 0.9"]
     ticks = [tick.get_text().replace("\n", " ") for tick in figure.axes[9].get_xticklabels()]
-    assert ticks == ["Uniform", "Ind", "PMW", "RR", "RS", "SCR printed", "SCR"]
+    assert ticks == ["Uniform", "Ind", "PMW", "RR", "RS", "RS skip", "SCR printed", "SCR"]
     accuracy = marks(figure.axes[0])
     scr = next(o for s, o in RUN.items() if s[0] == "fig3" and s.contestant == "SCR")
     level = round(100 * float(scr.accuracy.mean()), 3)
-    assert accuracy[5.83, level] is True
-    assert accuracy[6.17, level] is False
-    # Six contestants know no standard errors or share them: seven filled marks, two hollow ones.
-    assert sorted(accuracy.values()) == [False] * 2 + [True] * 7
+    assert accuracy[6.83, level] is True
+    assert accuracy[7.17, level] is False
+    # Six contestants know no standard errors: eight filled marks, two hollow ones.
+    assert sorted(accuracy.values()) == [False] * 2 + [True] * 8
     steps = marks(figure.axes[9])
-    assert {round(x): y for x, y in steps}[3] == pytest.approx(3 * 800 + 1, abs=1)
+    assert {round(x): y for x, y in steps}[3] == pytest.approx(1.5 * 1.3 * 400 + 1, abs=1)
     assert "∞ in\n25 %" in words(figure)
 
 
@@ -103,20 +105,17 @@ def test_an_infinite_ratio_stands_at_the_top_and_says_how_often():
     assert "∞ in\n100 %" in words(figure)
 
 
-def test_the_second_figure_shows_both_streams_and_the_numbers_that_back_them(limit):
+def test_the_second_figure_shows_the_streams_and_the_numbers_that_back_them(limit):
     with style.paper():
         figure = fig2.draw(limit)
     text = words(figure)
-    assert limit.limit.usable == 0
-    for number in ("10.9", "108.7", "50.4", "0.0", "140 hard queries", "50 hard queries"):
+    for number in ("10.9", "108.7", "50.4", "35.8", "358.2", "50 hard queries"):
         assert number in text
     arrivals = figure.axes[0].patches
-    assert len(arrivals) == 2 * len(limit.streams.hard)
+    count = len(limit.streams.repeated)
+    assert len(arrivals) == 2 * count + 10
     colours = [patch.get_facecolor() for patch in arrivals]
-    count = len(limit.streams.hard)
-    # The same until the joint limit is used up, and different right after.
-    same = [one == other for one, other in zip(colours[:count], colours[count:], strict=True)]
-    assert same == [True] * 50 + [False] * 90
+    assert len(set(colours[:50])) == 1
     # Whose queries follow each other can be told apart: each of those who come later has ten.
     assert all(colours[count + at] != colours[count + at - 1] for at in range(50, 140, 10))
 

@@ -80,6 +80,49 @@ def test_the_drawn_order_is_the_randomized_schedulers(stream, present, seed, uni
     assert found(orders.drawn(there, chances, draws)) == stepped(scheduler, there.tolist())
 
 
+@given(STREAMS, PRESENT, st.integers(0, 2**32), st.booleans())
+def test_the_order_drawn_among_the_active_is_that_without_those_who_are_done(
+    stream, present, seed, uniform
+):
+    there = only(stream, present)
+    weights = np.array([1, 1, 1, 1] if uniform else [1, 2, 4, 8]) * np.array(present)
+    chances = weights / weights.sum()
+    numbers = np.random.default_rng(seed).random(100_000)
+    used = 0
+
+    def draws(count):
+        nonlocal used
+        used += count
+        return numbers[used - count : used]
+
+    assert found(orders.drawn_among_active(there, chances, draws)) == without_the_done(
+        there.tolist(), names(present) if uniform else chances, numbers
+    )
+
+
+def without_the_done(stream, who, numbers):
+    """Play a stream through the real scheduler, from which those leave whose last question is served."""
+    by_name = who if isinstance(who, list) else {str(at): float(c) for at, c in enumerate(who) if c}
+    scheduler: Scheduler[int] = Randomized(by_name, Replay(numbers))
+    left = {name: stream.count(int(name)) for name in scheduler.analysts}
+    order: list[int] = []
+    step = 0
+    for name in scheduler.analysts:
+        if not left[name]:
+            scheduler.leave(name)
+    while len(order) < len(stream):
+        if step < len(stream):
+            scheduler.submit(str(stream[step]), step)
+        step += 1
+        ticket = scheduler.next(step)
+        if ticket is not None:
+            order.append(ticket.item)
+            left[ticket.analyst] -= 1
+            if not left[ticket.analyst]:
+                scheduler.leave(ticket.analyst)
+    return order, step, step - len(order)
+
+
 def test_turns_are_in_proportion_to_the_shares_of_those_present():
     everybody = np.ones(3, dtype=np.bool_)
     assert orders.turns_of([0.5, 0.3, 0.2], everybody) == [5, 3, 2]

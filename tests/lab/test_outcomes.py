@@ -80,7 +80,7 @@ def test_all_files_of_a_folder_are_read_together(tmp_path):
 
 def test_contestants_keep_their_order():
     found = by_scenario(Model(trials=2, studies=("fig3",)).columns())
-    assert contestants(found) == ["Uniform", "Ind", "PMW", "RR", "RS", "SCR printed", "SCR"]
+    assert contestants(found) == ["Uniform", "Ind", "PMW", "RR", "RS", "RS skip", "SCR printed", "SCR"]
 
 
 def test_results_that_are_not_there_or_not_whole_are_refused(tmp_path):

@@ -103,7 +103,7 @@ def test_settings_numbers_and_how_to_run_it_again_are_there(made):
         assert words in text
     assert ABOUT["command"] in text
     numbers = [line for line in text.splitlines() if line.startswith("| fig3 | 1 | 0.01 | ")]
-    assert len(numbers) == 7
+    assert len(numbers) == 8
     scr = next(line for line in numbers if "| SCR |" in line)
     # Of 40 questions 38 less 0, 1 or 2 are useful: 92.5 % in the mean; alone it is 16 of 38 at most.
     assert scr.split(" | ")[4].startswith("92.5 [")

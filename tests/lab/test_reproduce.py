@@ -79,14 +79,14 @@ def test_the_paper_in_small(tmp_path, unreported, monkeypatch):
     assert made == out / "report.html"
     assert unreported == [(out, out / "results.parquet")]
     found = read_results(out / "results.parquet")
-    assert list(dict.fromkeys(found["study"])) == ["fig1", "fig3", "wide"]
+    assert list(dict.fromkeys(found["study"])) == ["fig1", "fig1-h2", "fig3", "wide"]
     scr = found["contestant"] == "SCR"
     assert (found["expected_alone"][scr] <= found["expected_useful"][scr]).all()
     assert (found["expected_without"][scr] <= found["expected_useful"][scr]).all()
     settings = json.loads((out / "settings.json").read_text(encoding="utf-8"))
-    assert [study["name"] for study in settings["studies"]] == ["fig1", "fig3", "wide"]
-    assert [study["cells"] for study in settings["studies"]] == [86, 86, 2408]
-    assert settings["studies"][1]["query_budget"]["SCR"] == {"1": 0.1 * 0.5 / 8}
+    assert [study["name"] for study in settings["studies"]] == list(STUDIES)
+    assert [study["cells"] for study in settings["studies"]] == [86, 86, 86, 2408]
+    assert settings["studies"][2]["query_budget"]["SCR"] == {"1": 0.1 * 0.5 / 8}
 
 
 def test_the_picture_of_the_limit_needs_no_trials(tmp_path, unreported):
@@ -98,10 +98,10 @@ def test_the_picture_of_the_limit_needs_no_trials(tmp_path, unreported):
 @pytest.mark.parametrize(
     ("which", "names"),
     [
-        (["fig1"], ["fig1"]),
+        (["fig1"], ["fig1", "fig1-h2"]),
         (["fig3"], ["fig3", "wide"]),
-        (["fig3", "fig1"], ["fig3", "wide", "fig1"]),
-        (["all", "fig1"], ["fig1", "fig3", "wide"]),
+        (["fig3", "fig1"], ["fig3", "wide", "fig1", "fig1-h2"]),
+        (["all", "fig1"], ["fig1", "fig1-h2", "fig3", "wide"]),
     ],
 )
 def test_every_figure_has_its_studies(tmp_path, unreported, monkeypatch, which, names):
@@ -126,7 +126,7 @@ def test_a_histogram_of_ones_own_is_used(tmp_path, unreported, monkeypatch):
     assert settings["studies"][0]["population"] == sum(range(70))
     assert settings["data"] == "a user's histogram"
     found = read_results(tmp_path / "out" / "results.parquet")
-    assert set(found["asked"]) == {69}  # h2 of 35 cells
+    assert set(found["asked"]) == {200, 69}  # random ones, and h2 of 35 cells
     again = RUN.invoke(app, [*words[:2], "--trials", "1", "--jobs", "1", "--out", "out"])
     assert again.exit_code == 2
     assert "holds trials of another study or version" in again.stderr

@@ -6,15 +6,52 @@ import pytest
 from sharewell import datasets
 from sharewell.errors import ConfigError, SharewellError
 from sharewell_lab import studies
-from sharewell_lab.studies import fig1, fig3, people_by, read_histogram, wide
+from sharewell_lab.streams import RandomQueries, draw_questions
+from sharewell_lab.studies import fig1, fig1_h2, fig3, people_by, read_histogram, wide
 from sharewell_lab.trials import CONTESTANTS
 
 DATA = datasets.movers_by_age()
 
 
+def rows_of(choice):
+    """The questions of a workload that is the same in every trial."""
+    return choice.rows
+
+
 def test_in_the_motivating_experiment_two_analysts_ask_the_same_of_disjoint_halves():
     study = fig1(DATA, [1.0])
-    lower, upper = (asker.choices[0].rows for asker in study.askers)
+    for trial in range(3):
+        seed = np.random.SeedSequence([1, trial])
+        stream = draw_questions(DATA.domain, study.askers, np.array([0.7, 0.3]), seed)
+        lower, upper = (stream.weights[stream.analyst == who] for who in (0, 1))
+        assert len(lower) == len(upper) == 200
+        assert (lower[:, :43] == upper[:, 43:]).all()
+        assert not lower[:, 43:].any()
+        assert not upper[:, :43].any()
+        # Each is one run of cells, and half of them and a few ranges are single cells.
+        assert (np.abs(np.diff(lower.astype(int), axis=1, prepend=0, append=0)).sum(axis=1) == 2).all()
+        assert 100 <= (lower.sum(axis=1) == 1).sum() <= 120
+    assert [case.p for case in study.cases] == [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+
+
+def test_every_interval_of_a_line_is_as_likely_as_any_other():
+    """Fails once in more than a million runs with another seed: 10 intervals, 6 standard errors each."""
+    drawn = RandomQueries("", 20_000, 1, 4).draw(DATA.domain, np.random.default_rng(3))[10_000:, 1:5]
+    counts = np.unique(drawn, axis=0, return_counts=True)[1]
+    assert len(counts) == 10
+    assert np.abs(counts - 1_000).max() < 6 * np.sqrt(10_000 * 0.1 * 0.9)
+
+
+def test_random_queries_break_the_incentive_of_pmw_where_one_asks_first():
+    study = replace(fig1(DATA, [0.1]), contestants=(CONTESTANTS["PMW"],))
+    rows = [study.play(study.cases[-1], trial, 1) for trial in range(20)]
+    worst = [np.max(one["alone"] / one["useful"]) for one in rows]
+    assert np.median(worst) > 1.05
+
+
+def test_the_hierarchy_of_both_halves_is_asked_beside_it():
+    study = fig1_h2(DATA, [1.0])
+    lower, upper = (rows_of(asker.choices[0]) for asker in study.askers)
     assert len(lower) == len(upper) == 85  # h2 of 43 cells
     assert not (lower.any(axis=0) & upper.any(axis=0)).any()
     assert (lower[:, :43] == upper[:, 43:]).all()
@@ -36,7 +73,7 @@ def test_in_the_main_experiment_ten_analysts_have_equal_shares():
 def test_the_wide_study_has_2408_cells_and_plays_fewer_trials():
     study = wide([1.0])
     assert study.data.domain.size == 2408
-    assert [len(choice.rows) for choice in study.askers[0].choices] == [1, 7, 28, 86, 86, 171]
+    assert [len(rows_of(choice)) for choice in study.askers[0].choices] == [1, 7, 28, 86, 86, 171]
     assert [study.trials(asked) for asked in (1, 10, 11, 1000)] == [1, 1, 2, 100]
     assert study.cases[0].error_threshold == pytest.approx(277.677)
 

@@ -74,6 +74,11 @@ updates = [10, 20]
 """
 
 
+def rows_of(choice):
+    """The questions of a workload that is the same in every trial."""
+    return choice.rows
+
+
 def test_the_least_file_has_defaults_for_the_rest():
     file = parse_study(LEAST)
     study = file.study
@@ -94,10 +99,10 @@ def test_every_key_of_a_file_is_heard():
     ann, ben = study.askers
     assert [choice.name for choice in ann.choices] == ["ages", "women"]
     assert (ann.restrict, ben.restrict) == (0.25, 0.0)
-    women = ann.choices[1].rows.reshape(-1, 86, 2)
+    women = rows_of(ann.choices[1]).reshape(-1, 86, 2)
     assert not women[:, 20:].any()
     assert not women[:, :, 1].any()
-    assert ben.choices[0].rows.sum(axis=1).tolist() == [86, 86]
+    assert rows_of(ben.choices[0]).sum(axis=1).tolist() == [86, 86]
     labels = [contestant.label for contestant in study.contestants]
     assert labels == [
         *("pmw", "pmw, weighted-round-robin", "laplace", "laplace, weighted-round-robin"),
@@ -154,7 +159,7 @@ SIZES = dict(zip(FAMILIES, (86, 1, 86, 3741, 171, 171, 86, 86, 87, 7, 70, 1, 10,
 def test_every_family_can_be_asked(family):
     text = LEAST.replace('["identity"]', '["mine"]')
     file = parse_study(f'{text}[workloads.mine]\nfamily = "{family}"\n{PLAIN.get(family, "")}\n')
-    assert len(file.study.askers[0].choices[0].rows) == SIZES[family]
+    assert len(rows_of(file.study.askers[0].choices[0])) == SIZES[family]
 
 
 def test_a_race_can_be_chosen_and_workloads_be_drawn_from_another_seed():
@@ -164,7 +169,7 @@ def test_a_race_can_be_chosen_and_workloads_be_drawn_from_another_seed():
         '[workloads.one]\nfamily = "random-ranges"\ncount = 4\n'
         '[workloads.other]\nfamily = "random-ranges"\ncount = 4\nseed = 9\n'
     )
-    race, one, other = (choice.rows for choice in file.study.askers[0].choices)
+    race, one, other = (rows_of(choice) for choice in file.study.askers[0].choices)
     assert np.flatnonzero(race[0]).tolist() == [32]
     assert one.shape == other.shape == (4, 86)
     assert (one != other).any()

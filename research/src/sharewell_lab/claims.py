@@ -217,8 +217,7 @@ def theory(limit: LimitNumbers | None) -> Iterator[Claim]:
         growth = tuple(_growth(limit, name) for name in limit.alone if name != "Uniform")
         yield Claim(
             "query-limit",
-            "Of hard queries, k times the budget answers less than k times as many within alpha, so "
-            "that not every analyst can have together what each would have alone.",
+            "Of hard queries, k times the budget answers less than k times as many within alpha.",
             f"mean number answered with all of epsilon / with 1/{limit.limit.analysts} of it below "
             f"{limit.limit.analysts}; undecided where all {limit.hard} are answered",
             growth,
@@ -273,8 +272,17 @@ MUCH_MORE = 0.8
 #: What accuracy may be lost before we say that something costs accuracy: one percentage point.
 MARGIN = 0.01
 
-PAIR = ("fig1",)
+#: A ratio that is reached "up to" is one that more than this part of the trials reach.
+UP_TO = 0.05
+
+PAIR = ("fig1", "fig1-h2")
 TEN = ("fig3", "wide")
+#: PMW behind a scheduler. Round robin passes over those who are done; the randomized one does or not.
+SCHEDULED = {
+    "RR": "Round robin",
+    "RS": "The randomized scheduler",
+    "RS skip": "The randomized scheduler that skips analysts who are done",
+}
 Measure = Callable[[Outcomes], Numbers]
 
 
@@ -312,6 +320,24 @@ def _motivation(run: OutcomeTable) -> Iterator[Claim]:
         also=_broken([run[s].ratio for s in settings]),
     )
     yield Claim(
+        "gap",
+        "The more often the first of two analysts asks, the further the shares of their questions that "
+        "are answered within alpha lie apart.",
+        "mean of the first analyst's accuracy less the second's, less the same at p = 0.5, above 0, at "
+        f"p of {MUCH_MORE} and more",
+        tuple(_gaps(run, settings)),
+        points,
+        "points",
+    )
+    yield _up_to(
+        run,
+        "three-times",
+        "Without a scheduler, one of two analysts would have up to 3 times as many answers within alpha "
+        "alone.",
+        settings,
+        3.0,
+    )
+    yield Claim(
         "independent",
         "Independent mechanisms have a max ratio error of 1 and no interference, by construction.",
         "both are exactly 1 in every trial; measured: the trials in which they are not",
@@ -324,11 +350,57 @@ def _motivation(run: OutcomeTable) -> Iterator[Claim]:
     )
 
 
+def _gaps(run: OutcomeTable, settings: Iterable[Scenario]) -> Iterator[Evidence]:
+    """By how much the distance of two analysts grows from equal chances to those of a setting."""
+
+    def gap(outcomes: Outcomes) -> Numbers:
+        shares = outcomes.accuracy_by_analyst
+        return np.asarray(shares[:, 0] - shares[:, 1])
+
+    for setting in settings:
+        if pair := _paired(run, setting, setting._replace(p=0.5), gap):
+            wider = mean(pair[0] - pair[1])
+            yield Evidence(_where(setting), wider, above(wider, 0.0))
+
+
+def _up_to(run: OutcomeTable, name: str, says: str, settings: Sequence[Scenario], ratio: float) -> Claim:
+    """That the max ratio error reaches a number, in more than a few trials."""
+    return Claim(
+        name,
+        says,
+        f"max ratio error of {ratio:g} or more in more than {percent(UP_TO)} % of the trials; measured: "
+        "the trials with one",
+        tuple(
+            Evidence(_where(s), found, above(found, UP_TO))
+            for s in settings
+            for found in (share(run[s].ratio >= ratio),)
+        ),
+        percent,
+        "%",
+    )
+
+
 def _sharing_incentive(run: OutcomeTable) -> Iterator[Claim]:
+    settings = _settings(run, TEN, ("PMW",))
+    yield Claim(
+        "unscheduled-ten",
+        "Without a scheduler, PMW breaks the sharing incentive with ten analysts.",
+        "median max ratio error above 1",
+        tuple(_typical(run, s, lambda o: o.ratio, above) for s in settings),
+        also=_broken([run[s].ratio for s in settings]),
+    )
+    yield _up_to(
+        run,
+        "forty-percent",
+        "Without a scheduler, an analyst among ten of PMW has up to 40 % more error than alone, read as "
+        "1.4 times as many answers within alpha alone.",
+        settings,
+        1.4,
+    )
     for who, label in (("SCR printed", "SCR as printed"), ("SCR", "SCR with estimates")):
         yield _expected(run, who, "ratio", f"{label} keeps the sharing incentive, by expected errors.")
         yield _realised(run, who, "ratio", f"{label} keeps the sharing incentive, by realised errors.")
-    for who, label in (("RR", "Round robin"), ("RS", "The randomized scheduler")):
+    for who, label in SCHEDULED.items():
         says = f"{label} restores the sharing incentive for PMW, however rarely one asks."
         yield _realised(run, who, "ratio", says)
 
@@ -337,6 +409,31 @@ def _interference(run: OutcomeTable) -> Iterator[Claim]:
     for who, label in (("SCR printed", "SCR as printed"), ("SCR", "SCR with estimates")):
         yield _expected(run, who, "interference", f"{label} does not interfere, by expected errors.")
         yield _realised(run, who, "interference", f"{label} does not interfere, by realised errors.")
+    for who, label in {"PMW": "PMW without a scheduler", **SCHEDULED}.items():
+        settings = _settings(run, TEN, (who,))
+        yield Claim(
+            f"{_slug(who)}-interferes",
+            f"{label} interferes.",
+            "median interference above 1",
+            tuple(_typical(run, s, lambda o: o.interference, above) for s in settings),
+            also=_broken([run[s].interference for s in settings]),
+        )
+    yield Claim(
+        "rs-interferes-less",
+        "The randomized scheduler interferes less than round robin.",
+        "the part of the trials in which it has less interference, less that in which it has more, "
+        "above 0",
+        tuple(_less_interference(run)),
+        points,
+        "points",
+    )
+
+
+def _less_interference(run: OutcomeTable) -> Iterator[Evidence]:
+    for setting in _settings(run, TEN, ("RS", "RS skip")):
+        if pair := _paired(run, setting, setting._replace(contestant="RR"), lambda o: o.interference):
+            less = mean((pair[0] < pair[1]).astype(float) - (pair[0] > pair[1]))
+            yield Evidence(_where(setting), less, above(less, 0.0))
 
 
 def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
@@ -344,7 +441,7 @@ def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
         "sharing-pays",
         "Every way of sharing gives more answers within alpha than independent PMW.",
         "mean difference in accuracy above 0",
-        _gains(run, ("PMW", "RR", "RS", "SCR printed", "SCR"), "Ind", 0.0),
+        _gains(run, ("PMW", *SCHEDULED, "SCR printed", "SCR"), "Ind", 0.0),
         points,
         "points",
     )
@@ -353,7 +450,7 @@ def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
             f"pmw-beats-{'printed' if against == 'SCR printed' else 'scr'}",
             f"PMW, with a scheduler or without, has more answers within alpha than {label}.",
             "mean difference in accuracy above 0",
-            _gains(run, ("PMW", "RR", "RS"), against, 0.0),
+            _gains(run, ("PMW", *SCHEDULED), against, 0.0),
             points,
             "points",
         )
@@ -361,25 +458,50 @@ def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
         "scheduling-is-accurate",
         "A scheduler costs PMW no accuracy.",
         f"mean difference in accuracy above {points(-MARGIN)} points",
-        _gains(run, ("RR", "RS"), "PMW", -MARGIN),
+        _gains(run, tuple(SCHEDULED), "PMW", -MARGIN),
+        points,
+        "points",
+    )
+    yield Claim(
+        "scheduling-helps",
+        "Where the first analyst asks most of the questions, a scheduler gives PMW more answers within "
+        "alpha.",
+        f"mean difference in accuracy above 0, at p of {MUCH_MORE} and more",
+        tuple(
+            finding
+            for finding in _gains(run, tuple(SCHEDULED), "PMW", 0.0)
+            if float(finding.where["p"]) >= MUCH_MORE
+        ),
         points,
         "points",
     )
 
 
 def _time(run: OutcomeTable) -> Iterator[Claim]:
-    for who, label in (("RR", "Round robin"), ("RS", "The randomized scheduler")):
-        findings = []
-        for setting in _settings(run, TEN, (who,)):
-            if pair := _paired(run, setting, "PMW", lambda o: o.steps):
-                slower = mean(pair[0] / pair[1])
-                findings.append(Evidence(_where(setting), slower, above(slower, 1.0)))
+    for who, label in SCHEDULED.items():
+        slower = _slower(run, who, "PMW")
         yield Claim(
-            f"time-{who.lower()}",
+            f"time-{_slug(who)}",
             f"{label} takes longer than serving in order of arrival.",
             "mean steps to completion with the scheduler / without above 1",
-            tuple(findings),
+            tuple(Evidence(where, found, above(found, 1.0)) for where, found in slower),
         )
+        yield Claim(
+            f"twice-{_slug(who)}",
+            f"{label} takes at most twice as long as serving in order of arrival.",
+            "mean steps to completion with the scheduler / without at most 2",
+            tuple(Evidence(where, found, at_most(found, 2.0)) for where, found in slower),
+        )
+    yield Claim(
+        "stalls-less",
+        "The randomized scheduler stalls less than round robin.",
+        "mean steps to completion with it / with round robin below 1",
+        tuple(
+            Evidence(where, found, below(found, 1.0))
+            for who in ("RS", "RS skip")
+            for where, found in _slower(run, who, "RR")
+        ),
+    )
     yield Claim(
         "rare-is-slow",
         "Round robin is slowest when the first analyst asks rarely.",
@@ -389,10 +511,20 @@ def _time(run: OutcomeTable) -> Iterator[Claim]:
     )
 
 
+def _slower(run: OutcomeTable, who: str, against: str) -> list[tuple[Where, IntervalEstimate]]:
+    """How many times as long a contestant takes as another, in every setting of both."""
+    found: list[tuple[Where, IntervalEstimate]] = []
+    for setting in _settings(run, TEN, (who,)):
+        other = setting._replace(contestant=against)
+        if pair := _paired(run, setting, other, lambda o: o.steps):
+            found.append((_where(setting), mean(pair[0] / pair[1])))
+    return found
+
+
 def _rarity(run: OutcomeTable) -> Iterator[Evidence]:
     slower = {}
     for setting in _settings(run, TEN, ("RR",)):
-        if pair := _paired(run, setting, "PMW", lambda o: o.steps):
+        if pair := _paired(run, setting, setting._replace(contestant="PMW"), lambda o: o.steps):
             slower[setting] = pair[0] / pair[1]
     for setting, here in slower.items():
         rarest = min(s.p for s in slower if s[:2] == setting[:2])
@@ -474,7 +606,8 @@ def _gains(run: OutcomeTable, who: Iterable[str], against: str, least: float) ->
     """How much more accurate some are than another, on the same streams."""
     findings = []
     for setting in _settings(run, TEN, tuple(who)):
-        if pair := _paired(run, setting, against, lambda o: o.accuracy):
+        other = setting._replace(contestant=against)
+        if pair := _paired(run, setting, other, lambda o: o.accuracy):
             gain = mean(pair[0] - pair[1])
             note = f"{percent(float(pair[0].mean()))} % against {percent(float(pair[1].mean()))} %"
             findings.append(Evidence(_where(setting), gain, above(gain, least), note))
@@ -482,10 +615,10 @@ def _gains(run: OutcomeTable, who: Iterable[str], against: str, least: float) ->
 
 
 def _paired(
-    run: OutcomeTable, setting: Scenario, against: str, measure: Measure
+    run: OutcomeTable, setting: Scenario, other: Scenario, measure: Measure
 ) -> tuple[Numbers, Numbers] | None:
-    """A measure of two contestants in the trials that both played; None where there are none."""
-    here, there = run[setting], run.get(setting._replace(contestant=against))
+    """A measure in the trials that two settings have in common; None where there are none."""
+    here, there = run[setting], run.get(other)
     if there is None:
         return None
     both: NDArray[np.int64] = np.intersect1d(here.trial, there.trial, assume_unique=True)

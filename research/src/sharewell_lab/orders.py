@@ -8,7 +8,8 @@ each step before: so the stalls are the steps beyond the length of the stream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -109,3 +110,41 @@ def drawn(
             order = np.argsort(served)
             steps = int(served[order[-1]]) + 1
             return ServiceOrder(order, steps, steps - length)
+
+
+def drawn_among_active(
+    analyst: NDArray[np.int64],
+    chances: NDArray[np.float64],
+    draws: Callable[[int], NDArray[np.float64]],
+) -> ServiceOrder:
+    """Randomized among those who are not done: an analyst is drawn until their last question is served.
+
+    The others keep the proportions of their chances, as when the analyst leaves.
+    """
+    arrived = {int(seat): np.flatnonzero(analyst == seat).tolist() for seat in np.flatnonzero(chances)}
+    served = dict.fromkeys(arrived, 0)
+    order: list[int] = []
+    step = 0
+    active = [seat for seat, places in arrived.items() if places]
+    fresh: Iterator[float] = iter(())
+    while active:
+        weights = chances[active]
+        uniform = len(set(weights.tolist())) == 1
+        up_to = (np.cumsum(weights) / weights.sum())[:-1].tolist()
+        done = None
+        while done is None:
+            draw = next(fresh, None)
+            if draw is None:
+                fresh = iter(draws(len(analyst)).tolist())
+                draw = next(fresh)
+            seat = active[int(draw * len(active)) if uniform else bisect_right(up_to, draw)]
+            places, at = arrived[seat], served[seat]
+            step += 1
+            # The question of place r arrives at step r + 1.
+            if places[at] < step:
+                order.append(places[at])
+                served[seat] = at + 1
+                if served[seat] == len(places):
+                    done = seat
+        active.remove(done)
+    return ServiceOrder(np.array(order, dtype=np.int64), step, step - len(order))

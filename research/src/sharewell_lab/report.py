@@ -24,6 +24,7 @@ from sharewell_lab.estimates import mean, median
 from sharewell_lab.figures import draw_all
 from sharewell_lab.limit import LimitNumbers, measure_limit
 from sharewell_lab.results import Numbers, Outcomes, OutcomeTable, by_scenario, read_results
+from sharewell_lab.studies import STUDIES
 
 #: What a runner leaves beside the results about how they came to be; the first that is there is read.
 METADATA = ("run.json", "settings.json", "study.json")
@@ -165,7 +166,7 @@ def _between(text: str, name: str, new: str) -> str:
 
 def measured_limit(run: OutcomeTable) -> LimitNumbers | None:
     """The numbers of the query limit, on the bundled table; None for a user's own study."""
-    if run and not {setting.study for setting in run} & {"fig1", "fig3", "wide"}:
+    if run and not {setting.study for setting in run} & set(STUDIES):
         return None
     data = movers_by_age()
     return measure_limit(data, float(data.counts.sum()))

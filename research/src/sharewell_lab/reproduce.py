@@ -22,10 +22,10 @@ from sharewell_lab.studies import STUDIES, Study, read_histogram
 
 #: What each word stands for. The second figure is a picture of the query limit, and needs no trials.
 FIGURES = {
-    "fig1": ("fig1",),
+    "fig1": ("fig1", "fig1-h2"),
     "fig2": (),
     "fig3": ("fig3", "wide"),
-    "all": ("fig1", "fig3", "wide"),
+    "all": ("fig1", "fig1-h2", "fig3", "wide"),
 }
 
 

@@ -91,7 +91,7 @@ Numbers = NDArray[np.float64]
 
 KEYS = ("study", "epsilon", "p", "contestant")
 #: Display order of the contestants; others follow by name.
-ORDER = ("Uniform", "Ind", "Laplace", "PMW", "RR", "RS", "SCR printed", "SCR")
+ORDER = ("Uniform", "Ind", "Laplace", "PMW", "RR", "RS", "RS skip", "SCR printed", "SCR")
 
 
 class Scenario(NamedTuple):

@@ -126,9 +126,45 @@ class Workload:
             )
         return cls(name, rows_of(block))
 
+    def draw(self, domain: Domain, rng: np.random.Generator) -> Rows:
+        """The questions, which are the same in every trial."""
+        return self.rows
+
+    def describe(self) -> bytes:
+        """What tells it apart from others."""
+        return self.name.encode() + self.rows.tobytes()
+
     def where(self, mask: NDArray[np.bool_]) -> Workload:
         """These questions on the cells of a mask; those that become empty or equal go."""
         return Workload(self.name, restricted(self.rows, mask))
+
+
+@dataclass(frozen=True)
+class RandomQueries:
+    """Single cells and ranges in equal numbers, drawn anew in every trial from a line of cells.
+
+    A range is drawn uniformly from all intervals of the line, which begins at the cell `first`.
+    """
+
+    name: str
+    count: int
+    first: int
+    cells: int
+
+    def draw(self, domain: Domain, rng: np.random.Generator) -> Rows:
+        """The questions of one trial, the single cells first."""
+        points = rng.integers(self.cells, size=self.count - self.count // 2)
+        # Two different edges among cells + 1, unordered, are an interval drawn uniformly.
+        start = rng.integers(self.cells + 1, size=self.count // 2)
+        end = (start + rng.integers(1, self.cells + 1, size=len(start))) % (self.cells + 1)
+        low = self.first + np.concatenate([points, np.minimum(start, end)])
+        high = self.first + np.concatenate([points + 1, np.maximum(start, end)])
+        at = np.arange(domain.size)
+        return ((low[:, None] <= at) & (at < high[:, None])).astype(np.uint8)
+
+    def describe(self) -> bytes:
+        """What tells it apart from others."""
+        return repr(self).encode()
 
 
 @dataclass(frozen=True)
@@ -136,28 +172,30 @@ class Asker:
     """What one analyst asks in a trial: one of several workloads, drawn alike, and shuffled.
 
     With the probability `restrict` it is asked of a part of the table only, which a random predicate
-    selects. A predicate that leaves nothing to ask is drawn anew.
+    selects. A predicate that leaves nothing to ask is drawn anew. Askers with the same `twin` draw with
+    the same random numbers, so that they can ask the same of different parts.
     """
 
-    choices: tuple[Workload, ...]
+    choices: tuple[Workload | RandomQueries, ...]
     restrict: float = 0.0
+    twin: int | None = None
 
     def draw(self, domain: Domain, rng: np.random.Generator) -> Rows:
         """The questions of one trial, in the order in which they are asked."""
         chosen = self.choices[int(rng.integers(len(self.choices)))]
-        rows = chosen.rows
+        rows = chosen.draw(domain, rng)
         if rng.random() < self.restrict:
-            rows = _restricted_at_random(chosen, domain, rng)
+            rows = _restricted_at_random(chosen.name, rows, domain, rng)
         return rows[rng.permutation(len(rows))]
 
 
-def _restricted_at_random(chosen: Workload, domain: Domain, rng: np.random.Generator) -> Rows:
+def _restricted_at_random(name: str, asked: Rows, domain: Domain, rng: np.random.Generator) -> Rows:
     for _ in range(PATIENCE):
-        rows = restricted(chosen.rows, random_predicate(domain, rng))
+        rows = restricted(asked, random_predicate(domain, rng))
         if len(rows):
             return rows
     raise ConfigError(
-        f"No random predicate leaves anything of the workload {chosen.name}.",
+        f"No random predicate leaves anything of the workload {name}.",
         hint="Ask more with it, or set `restrict` to 0.",
     )
 
@@ -279,7 +317,10 @@ def draw_questions(
     others join or when the chances change.
     """
     own = [
-        asker.draw(domain, np.random.default_rng(child(seed, 0, place)))
+        asker.draw(
+            domain,
+            np.random.default_rng(child(seed, 0, place if asker.twin is None else asker.twin)),
+        )
         for place, asker in enumerate(askers)
     ]
     who = arrivals([len(rows) for rows in own], chances, np.random.default_rng(child(seed, 1)))

@@ -301,11 +301,20 @@ class _StudyReader:
             independent = one.get("independent", BOOLEAN, False)
             given = one.get("probabilities", ValueType("a list of numbers", {}, (list,)), None)
             chances = given and tuple(float(exact(value, one.where("probabilities"))) for value in given)
+            skip = one.get("skip_done", BOOLEAN, False)
             settings = _settings(one)
             found.append(
                 blame(
                     one.path,
-                    lambda: Contestant(label, mechanism, scheduler, independent, chances, **settings),  # noqa: B023
+                    lambda: Contestant(
+                        label,  # noqa: B023
+                        mechanism,  # noqa: B023
+                        scheduler,  # noqa: B023
+                        independent,  # noqa: B023
+                        chances,  # noqa: B023
+                        skip_done=skip,  # noqa: B023
+                        **settings,  # noqa: B023
+                    ),
                 )
             )
         return tuple(found) or tuple(CONTESTANTS.values())

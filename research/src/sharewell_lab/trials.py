@@ -47,6 +47,8 @@ class Contestant:
     query_budget: float | None = None
     updates: int | None = None
     threshold: int | None = None
+    #: For a randomized scheduler: draw only among the analysts who are not done.
+    skip_done: bool = False
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -57,11 +59,12 @@ class Contestant:
                 raise ConfigError(
                     f"Unknown {what} {value!r}.", hint=f"Choose one of {', '.join(known)}."
                 )
-        if self.probabilities is not None and self.scheduler != "randomized":
-            raise ConfigError(
-                f"The scheduler of {self.label} is not randomized, so it takes no probabilities.",
-                hint='Write scheduler = "randomized".',
-            )
+        for given, what in ((self.probabilities, "probabilities"), (self.skip_done, "skip_done")):
+            if given and self.scheduler != "randomized":
+                raise ConfigError(
+                    f"The scheduler of {self.label} is not randomized, so it takes no {what}.",
+                    hint='Write scheduler = "randomized".',
+                )
 
     def check(self, analysts: int) -> None:
         """Refuse probabilities that are not one for each analyst."""
@@ -85,6 +88,7 @@ CONTESTANTS: Mapping[str, Contestant] = {
         Contestant("PMW", "pmw"),
         Contestant("RR", "pmw", "round-robin"),
         Contestant("RS", "pmw", "randomized"),
+        Contestant("RS skip", "pmw", "randomized", skip_done=True),
         Contestant("SCR printed", "scr-as-printed"),
         Contestant("SCR", "scr"),
     )
@@ -178,6 +182,7 @@ class Case:
             query_budget=self.price(contestant),
             updates=self.updates if contestant.updates is None else contestant.updates,
             threshold=self.threshold if contestant.threshold is None else contestant.threshold,
+            error_threshold=self.error_threshold,
         )
 
 
@@ -290,7 +295,9 @@ class _Worlds:
     def _outcome(self, contestant: Contestant, present: NDArray[np.bool_]) -> _Outcome:
         player = replace(contestant, label="")
         if present.sum() == 1:
-            player = replace(player, scheduler="none", probabilities=None, independent=False)
+            player = replace(
+                player, scheduler="none", probabilities=None, skip_done=False, independent=False
+            )
         key = (player, present.tobytes())
         if key not in self._played:
             self._play(player, present)
@@ -339,7 +346,8 @@ class _Worlds:
                 child(self._seed, _key(repr(player)), _key(present.tobytes()), 1)
             )
             weights = np.array(player.probabilities or [1.0] * len(present)) * present
-            return orders.drawn(analyst, weights / weights.sum(), rng.random)
+            draw = orders.drawn_among_active if player.skip_done else orders.drawn
+            return draw(analyst, weights / weights.sum(), rng.random)
         return orders.in_order(analyst)
 
     def _setting(self, player: Contestant) -> PlaySettings:

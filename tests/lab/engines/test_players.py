@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Domain, Integer, datasets
+from sharewell.mechanisms.pmw import tuned
 from sharewell.mechanisms.reconstruction import FEW_CELLS
+from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query import workload
-from sharewell_lab.engines import MECHANISMS
-from sharewell_lab.streams import Questions
+from sharewell_lab.engines import MECHANISMS, PlaySettings, play
+from sharewell_lab.engines.players import pmw_tuning
+from sharewell_lab.engines.world import exact
+from sharewell_lab.streams import Questions, draw_questions
+from sharewell_lab.studies import wide
 from tests.lab.engines.cases import cases
 from tests.lab.engines.real import MECHANISMS as REAL
 from tests.lab.engines.real import Case, check_equal, play_real
@@ -146,3 +151,38 @@ def test_pmw_tests_a_guess_that_is_a_whole_number_and_the_threshold_itself_is_fa
     run = MECHANISMS["pmw"](case.world, Script(6))
     assert (run.payer >= 0).tolist() == [measured]
     check_equal(run, play_real("pmw", case, Script(6)))
+
+
+@pytest.mark.parametrize(
+    ("population", "alpha", "epsilon", "updates"),
+    [(35_819, 358.19, 0.1, 16), (35_819, 358.19, 10, 80), (277_677, 277.677, 10, 253)],
+)
+def test_the_cap_and_the_threshold_of_pmw_follow_alpha_and_epsilon(population, alpha, epsilon, updates):
+    def found(**settings):
+        shares = np.array([epsilon])
+        return pmw_tuning(PlaySettings(shares, population, 0.5, 0.1, **settings), epsilon)
+
+    mine = found(error_threshold=alpha)
+    assert mine.updates == updates
+    noise = SparseVectorPlan(exact(epsilon) / 2, 1, updates).query_scale
+    assert mine.threshold == pytest.approx(max(2 * noise, alpha / 2), rel=0.01)
+    assert found() == tuned(population, epsilon), "without alpha the product's defaults"
+    given = found(error_threshold=alpha, updates=7, threshold=3)
+    assert (given.updates, given.threshold) == (7, 3)
+
+
+def test_pmw_that_is_tuned_for_a_small_alpha_answers_more():
+    study = wide([10.0])
+    case = study.cases[1]
+    stream = draw_questions(
+        study.data.domain, study.asker(case), case.arrival, np.random.SeedSequence(1)
+    )
+    everyone = np.ones(10, dtype=np.bool_)
+
+    def useful(error_threshold):
+        setting = PlaySettings(case.budgets, case.population, 0.5, 0.1, error_threshold=error_threshold)
+        order, seed = stream.places(everyone), np.random.SeedSequence(2)
+        run = play("pmw", stream, order, study.data.counts, setting, everyone, seed)
+        return np.mean(run.error <= case.error_threshold)
+
+    assert useful(case.error_threshold) > useful(None) + 0.1

@@ -1,5 +1,6 @@
-"""The query limit: what all could have alone cannot be had together, and the streams that show it."""
+"""The query limit: two readings of alpha, what analysts have alone, and the streams of the paper."""
 
+import contextlib
 import math
 from fractions import Fraction
 
@@ -8,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell import Boolean, Domain, Integer
-from sharewell.errors import PrivacyError, SharewellError, SharingError
+from sharewell import Boolean, Budget, Curator, DataVector, Domain, Integer
+from sharewell.errors import OverBudget, PrivacyError, SharewellError, SharingError
+from sharewell.mechanisms import Independent, Laplace
+from sharewell_lab.noise import NoNoise
 from sharewell_lab.theory.query_limit import QueryLimit, hard_queries
 
 DOMAIN = Domain([Integer("age", 0, 6), Boolean("moved")])
+DATA = DataVector(DOMAIN, np.arange(14))
 
 limits = st.builds(
     QueryLimit,
@@ -22,33 +26,46 @@ limits = st.builds(
 )
 
 
-def test_the_limits_of_a_small_case_come_out():
+def test_the_counts_of_a_small_case_come_out():
     limit = QueryLimit(alpha=1000, epsilon="1", analysts=8)
-    assert limit.alone == pytest.approx(25)
-    assert limit.together == pytest.approx(100)
-    assert limit.all_alone == pytest.approx(200)
-    assert limit.shortfall == pytest.approx(100)
+    assert (limit.per_query.alone, limit.per_query.together) == (125, 1000)
+    assert limit.norm.alone == pytest.approx(25)
+    assert limit.norm.together == pytest.approx(100)
+    assert limit.norm.independent == pytest.approx(200)
 
 
 @given(limits)
-def test_all_alone_would_have_the_cube_root_of_their_number_times_as_many(limit):
-    assert limit.all_alone == pytest.approx(limit.analysts ** (1 / 3) * limit.together)
-    assert limit.shortfall == pytest.approx(limit.all_alone - limit.together)
-    assert limit.shortfall > 0 or limit.analysts == 1
+def test_per_query_the_shares_answer_together_what_the_whole_budget_answers(limit):
+    assert limit.per_query.independent == pytest.approx(limit.per_query.together)
 
 
 @given(limits)
-def test_what_is_held_back_and_what_is_usable_are_the_whole_joint_limit(limit):
-    assert limit.held_back + limit.usable == pytest.approx(limit.together)
-    assert 0 <= limit.usable <= limit.together
-    others = (limit.analysts - 1) * limit.alone
-    assert limit.held_back == pytest.approx(min(others, limit.together))
+def test_by_the_norm_independent_analysts_have_the_cube_root_of_their_number_times_as_many(limit):
+    assert limit.norm.independent == pytest.approx(limit.analysts ** (1 / 3) * limit.norm.together)
 
 
-@pytest.mark.parametrize(("analysts", "part"), [(1, 1), (2, 0.370), (3, 0.0385), (4, 0), (10, 0)])
-def test_from_four_analysts_on_nothing_is_left_for_the_first(analysts, part):
-    limit = QueryLimit(500, "2", analysts)
-    assert limit.usable / limit.together == pytest.approx(part, abs=5e-4)
+def test_laplace_answers_as_many_as_both_readings_say():
+    """Of d answers together each has a scale of d / epsilon, and their norm is sqrt(d) times it."""
+    limit = QueryLimit(400, "2", 5)
+    each = limit.per_query.together
+    assert each / float(limit.epsilon) == pytest.approx(limit.alpha)
+    norm = limit.norm.together
+    assert math.sqrt(norm) * norm / float(limit.epsilon) == pytest.approx(limit.alpha)
+
+
+def test_independent_analysts_have_their_own_amount_however_many_they_are():
+    """All analysts have what each has alone, and together spend no more than epsilon."""
+    for analysts in (2, 4, 10):
+        shares = {str(at): f"1/{analysts}" for at in range(analysts)}
+        curator = Curator(DATA, Budget.pure("1"), shares, noise=NoNoise())
+        mechanism = Independent(curator, lambda own: Laplace(own, query_budget="1/20"))
+        served = dict.fromkeys(shares, 0)
+        for at in shares:
+            for query in hard_queries(DOMAIN, 30, np.random.default_rng(1)):
+                with contextlib.suppress(OverBudget):
+                    mechanism.ask(query, at)
+                    served[at] += 1
+        assert set(served.values()) == {20 // analysts}
 
 
 @pytest.mark.parametrize("domain", [DOMAIN, Domain([Integer("odd", 0, 4)])], ids=["even", "odd"])
@@ -72,31 +89,40 @@ def test_every_cell_is_as_likely_as_any_other_to_be_counted():
 
 
 @pytest.mark.parametrize("analysts", [1, 2, 5])
-def test_the_streams_cannot_be_told_apart_before_the_others_come(analysts):
+def test_the_streams_are_those_of_the_paper(analysts):
     limit = QueryLimit(60, "1", analysts)
     streams = limit.streams(DOMAIN, np.random.default_rng(2))
-    first, each = int(limit.together), int(limit.alone)
+    first, each = int(limit.norm.together), int(limit.norm.alone)
     assert streams.same_until == first
-    assert streams.one_asks[:first] == streams.others_come[:first]
-    assert [query for _, query in streams.one_asks] == streams.hard
-    assert [query for _, query in streams.others_come] == streams.hard
-    assert {analyst for analyst, _ in streams.one_asks} == {"analyst 1"}
-    came = [analyst for analyst, _ in streams.others_come[first:]]
-    assert came == [f"analyst {i}" for i in range(2, analysts + 1) for _ in range(each)]
-    assert each >= 1
+    assert streams.repeated[:first] == streams.disjoint[:first]
+    assert streams.one_each[0] == streams.disjoint[0]
+    assert {name for name, _ in streams.repeated[:first]} == {"analyst 1"}
+    later = [f"analyst {i}" for i in range(2, analysts + 1) for _ in range(each)]
+    assert [name for name, _ in streams.repeated[first:]] == later
+    assert [name for name, _ in streams.disjoint[first:]] == later
+    # Q: the others repeat the beginning of what the first asked.
+    prefix = [query for _, query in streams.repeated[:each]]
+    assert [query for _, query in streams.repeated[first:]] == prefix * (analysts - 1)
+    # Q' and Q'': no two analysts ask about the same cell.
+    for stream in (streams.disjoint, streams.one_each):
+        touched = dict.fromkeys((name for name, _ in stream), np.zeros(DOMAIN.size, dtype=bool))
+        for name, query in stream:
+            touched[name] = touched[name] | query.to_vector().astype(bool)
+        assert np.sum(list(touched.values()), axis=0).max() == 1
+    assert [name for name, _ in streams.one_each] == [f"analyst {i}" for i in range(1, analysts + 1)]
 
 
 def test_a_limit_that_is_a_whole_number_is_not_rounded_down_past_it():
     limit = QueryLimit(1000, "1", 8)
-    assert limit.together < 100
-    streams = limit.streams(DOMAIN, np.random.default_rng(2))
+    assert limit.norm.together < 100
+    streams = limit.streams(Domain([Integer("age", 0, 15)]), np.random.default_rng(2))
     assert streams.same_until == 100
-    assert len(streams.hard) == 100 + 7 * 25
+    assert len(streams.disjoint) == 100 + 7 * 25
 
 
 def test_the_streams_bear_the_names_that_are_given():
     streams = QueryLimit(60, "1", 2).streams(DOMAIN, np.random.default_rng(2), ["ann", "ben"])
-    assert [name for name, _ in streams.others_come].count("ben") == int(QueryLimit(60, "1", 2).alone)
+    assert [name for name, _ in streams.disjoint].count("ben") == int(QueryLimit(60, "1", 2).norm.alone)
     with pytest.raises(SharingError, match="2 different names"):
         QueryLimit(60, "1", 2).streams(DOMAIN, np.random.default_rng(2), ["ann", "ann"])
 

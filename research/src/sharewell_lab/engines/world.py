@@ -105,9 +105,11 @@ class PlaySettings:
     seed_fraction: float
     #: For SCR and Laplace: what one measured question costs.
     query_budget: float
-    #: For PMW: `mechanism.pmw.tuned` gives what is None, from the population and the pot.
+    #: For PMW: `players.pmw_tuning` gives what is None, from the population, the pot and alpha.
     updates: int | None = None
     threshold: int | None = None
+    #: For PMW: alpha, for which it is tuned; None stands for the product's defaults.
+    error_threshold: float | None = None
 
     def __post_init__(self) -> None:
         if self.shares.ndim != 1 or not len(self.shares):

@@ -14,6 +14,8 @@ from sharewell_lab.results import OutcomeTable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+#: What two analysts ask in the studies of the first figure.
+PAIRS = {"fig1": "random points and ranges", "fig1-h2": "a hierarchy (H2)"}
 #: What the studies of the paper are called in titles.
 TITLES = {"fig3": "Ten analysts", "wide": "Ten analysts, the wide domain"}
 
@@ -40,12 +42,13 @@ def draw_all(run: OutcomeTable, folder: Path, limit: LimitNumbers | None = None)
 def _figures(run: OutcomeTable, limit: LimitNumbers | None) -> Iterator[tuple[str, str, Figure]]:
     pairs = sorted({(setting.study, setting.epsilon) for setting in run})
     for study, epsilon in pairs:
-        if study == "fig1":
-            yield f"fig1-epsilon-{epsilon:g}", _FIG1.format(epsilon), fig1.draw(run, epsilon)
+        if study in PAIRS:
+            figure = fig1.draw(run, epsilon, study, PAIRS[study])
+            yield f"{study}-epsilon-{epsilon:g}", _FIG1.format(PAIRS[study], epsilon), figure
     if limit is not None:
         yield "fig2", _FIG2, fig2.draw(limit)
     for study, epsilon in pairs:
-        if study != "fig1":
+        if study not in PAIRS:
             title = TITLES.get(study, study)
             figure = fig3.draw(run, study, epsilon, title)
             yield f"{_slug(study)}-epsilon-{epsilon:g}", _FIG3.format(title, epsilon), figure
@@ -57,13 +60,14 @@ def _slug(study: str) -> str:
 
 
 _FIG1 = (
-    "The motivating experiment, epsilon = {0:g}. Above: the share of questions answered within alpha. "
-    "Below: the max ratio error; above 1 the sharing incentive is broken. Bands hold the middle 90 % of "
-    "the trials; the numbers at the top are the shares of infinite trials."
+    "The motivating experiment with {0}, epsilon = {1:g}. Above: the share of questions answered within "
+    "alpha. Below: the max ratio error; above 1 the sharing incentive is broken. Bands hold the middle "
+    "90 % of the trials; the numbers at the top are the shares of infinite trials."
 )
 _FIG2 = (
-    "The query limit. Q' and Q'' are equal until the joint limit is used up. Below: the numbers of the "
-    "limit, and how many hard queries each mechanism answers within alpha on movers by age."
+    "The query limit. Q, Q' and Q'' begin alike. Below: how many hard queries the Laplace mechanism "
+    "answers by two readings of alpha, and how many each mechanism answers within alpha on movers by "
+    "age."
 )
 _FIG3 = (
     "{0}, epsilon = {1:g}. Accuracy and time are means, ratios are medians; whiskers hold the middle "

@@ -29,7 +29,7 @@ WHO = (
 )
 
 
-def draw(run: OutcomeTable, epsilon: float, study: str = "fig1") -> Figure:
+def draw(run: OutcomeTable, epsilon: float, study: str = "fig1", asked: str = "the same") -> Figure:
     """Shares of useful answers above, max ratio errors below, one column a mechanism."""
     from matplotlib.figure import Figure
 
@@ -56,7 +56,7 @@ def draw(run: OutcomeTable, epsilon: float, study: str = "fig1") -> Figure:
     more, names = panels[1, -1].get_legend_handles_labels()
     figure.legend(handles + more, labels + names, ncols=3, loc="outside lower center")
     figure.suptitle(
-        f"Two analysts ask the same about disjoint halves, epsilon = {epsilon:g}: bands hold 90 % of "
+        f"Two analysts ask {asked} about disjoint halves, epsilon = {epsilon:g}: bands hold 90 % of "
         f"{_trials(run, settings)} trials"
     )
     return figure

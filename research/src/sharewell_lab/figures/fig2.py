@@ -1,4 +1,4 @@
-"""Figure 2, the query limit: two streams that cannot be told apart until it is too late."""
+"""Figure 2, the query limit: streams that an online mechanism cannot tell apart in time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _IN_BAR: dict[str, Any] = {"ha": "center", "va": "center", "fontweight": "bold",
 
 
 def draw(numbers: LimitNumbers) -> Figure:
-    """The two streams as bars of arrivals, the limit's numbers, and what mechanisms answer."""
+    """The streams as bars of arrivals, both readings of the limit, and what mechanisms answer."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10.4, 6.4), layout="constrained")
+    figure = Figure(figsize=(10.8, 6.8), layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=(0.85, 1), width_ratios=(1, 1.25))
     _streams(figure.add_subplot(grid[0, :]), numbers)
     _limits(figure.add_subplot(grid[1, 0]), numbers)
@@ -39,55 +39,75 @@ def draw(numbers: LimitNumbers) -> Figure:
 
 
 def _streams(panel: Axes, numbers: LimitNumbers) -> None:
-    streams, limit = numbers.streams, numbers.limit
-    for row, stream in ((1, streams.one_asks), (0, streams.others_come)):
+    streams = numbers.streams
+    rows = {
+        "Q: the others\nrepeat": streams.repeated,
+        "Q': the others ask\nabout other parts": streams.disjoint,
+        "Q'': one query\neach": streams.one_each,
+    }
+    for row, stream in enumerate(rows.values()):
         places = np.arange(len(stream))
         panel.bar(
             places, 0.62, 1.0, row - 0.31, align="edge", color=_colours(stream), ec="white", lw=0.35
         )
-    for analyst, (start, end) in enumerate(_runs(streams.others_come), start=1):
-        middle, wide = (start + end) / 2, end - start
-        name = f"analyst 1: {wide} hard queries" if analyst == 1 else str(analyst)
-        panel.text(middle, 0, name, color="white" if analyst == 1 else "black", **_IN_BAR)
-    panel.text(
-        *(len(streams.one_asks) / 2, 1, f"analyst 1: {len(streams.one_asks)} hard queries"),
-        color="white",
-        **_IN_BAR,
-    )
-    same = streams.same_until
+        if stream is streams.one_each:
+            continue
+        for analyst, (start, end) in enumerate(_runs(stream), start=1):
+            name = f"analyst 1: {end - start} hard queries" if analyst == 1 else str(analyst)
+            panel.text(
+                *((start + end) / 2, row, name),
+                color="white" if analyst == 1 else "black",
+                **_IN_BAR,
+            )
+    same, each = streams.same_until, _floor(numbers.limit.norm.alone)
     panel.plot([same, same], [-0.42, 1.42], color="black", lw=1.4)
-    panel.text(same + 1, 1.46, f"the same up to here: {same} queries, the joint limit", va="bottom")
+    panel.text(same + 1, -0.46, f"Q and Q' are the same up to here: {same} queries", va="bottom")
     panel.text(
-        *((same + len(streams.others_come)) / 2, -0.42),
-        f"each other analyst comes with the {_floor(limit.alone)} that they would have had alone",
-        ha="center",
-        va="top",
+        *(len(streams.one_each) + 1, 2),
+        f"analysts 1 to {numbers.limit.analysts} (above, each after the first asks {each})",
+        va="center",
     )
-    panel.set(ylim=(-0.85, 1.85), xlim=(-1, len(streams.hard) + 1), xlabel="order of arrival")
-    panel.set_yticks([0, 1], ["Q'': others\ncome", "Q': one asks\neverything"])
+    panel.set(ylim=(2.5, -0.95), xlim=(-1, len(streams.disjoint) + 1), xlabel="order of arrival")
+    panel.set_yticks(range(len(rows)), list(rows))
     panel.tick_params(axis="y", length=0)
     panel.grid(visible=False)
     panel.spines["left"].set_visible(False)
 
 
 def _limits(panel: Axes, numbers: LimitNumbers) -> None:
+    """The counts by both readings of alpha: independent analysts have what each would have alone."""
     limit = numbers.limit
-    bars = (
-        ("alone, (αε/k)$^{2/3}$", limit.alone, style.VERMILION, ""),
-        ("all alone, k times that", limit.all_alone, style.VERMILION, "////"),
-        ("together, (αε)$^{2/3}$", limit.together, FIRST, ""),
-        ("of this, held back for others", limit.held_back, style.GREY, ""),
-        ("usable by who is first", limit.usable, FIRST, "////"),
+    groups = (
+        ("each error\nwithin α", limit.per_query, ("αε / k", "αε", "αε")),
+        (
+            "L2 norm of all\nerrors within α",
+            limit.norm,
+            ("(αε/k)$^{2/3}$", "k (αε/k)$^{2/3}$", "(αε)$^{2/3}$"),
+        ),
     )
-    for row, (_, value, colour, hatch) in enumerate(bars):
-        panel.barh(row, value, 0.62, color="white" if hatch else colour, ec=colour, hatch=hatch)
-        panel.annotate(
-            f"{value:.1f}", (value, row), (4, 0), textcoords="offset points", va="center", fontsize=9
-        )
-    panel.set_yticks(range(len(bars)), [label for label, *_ in bars])
-    panel.invert_yaxis()
-    panel.set(xlabel="hard queries within alpha", xlim=(0, 1.16 * limit.all_alone))
-    panel.set_title("The limit", fontweight="bold", loc="left")
+    for group, (_, count, formulas) in enumerate(groups):
+        for place, (value, colour, label) in enumerate(
+            (
+                (count.alone, style.ORANGE, "one analyst, one share"),
+                (count.independent, style.VERMILION, "independent analysts, in all"),
+                (count.together, FIRST, "one analyst, all of ε"),
+            )
+        ):
+            row = group + 0.27 * (place - 1)
+            panel.barh(row, value, 0.24, color=colour, label=label if not group else None)
+            panel.annotate(
+                f"{value:.1f} = {formulas[place]}",
+                (value, row),
+                (4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8.5,
+            )
+    panel.set_yticks(range(len(groups)), [label for label, *_ in groups])
+    panel.set_ylim(1.95, -0.5)
+    panel.set(xlabel="hard queries", xlim=(0, 1.5 * limit.per_query.together))
+    panel.set_title("Two readings of the limit", fontweight="bold", loc="left")
+    panel.legend(loc="lower right", fontsize=8, borderaxespad=0)
     panel.grid(axis="y", visible=False)
 
 
@@ -127,17 +147,20 @@ def _measured(panel: Axes, numbers: LimitNumbers) -> None:
     panel.set(xlabel=f"of {numbers.hard} hard queries, within alpha", xlim=(0, 1.18 * numbers.hard))
     panel.set_title("What mechanisms answer", fontweight="bold", loc="left")
     panel.legend(loc="upper right", fontsize=8, borderaxespad=0)
-    panel.axvline(numbers.limit.together, color=FIRST, lw=1.4, ls=(0, (4, 2)))
-    panel.annotate(
-        "the limit of all together",
-        (numbers.limit.together, 0),
-        (4, 2),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        va="bottom",
-        fontsize=7.5,
-        color=FIRST,
-    )
+    for limit, name in ((numbers.limit.norm, "(αε)$^{2/3}$"), (numbers.limit.per_query, "αε")):
+        if limit.together > numbers.hard:
+            continue
+        panel.axvline(limit.together, color=FIRST, lw=1.4, ls=(0, (4, 2)), zorder=0.5)
+        panel.annotate(
+            name,
+            (limit.together, 0),
+            (4, 2),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            va="bottom",
+            fontsize=8.5,
+            color=FIRST,
+        )
     panel.grid(axis="y", visible=False)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 BLACK, GREY, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE = (
     *("#000000", "#7a7a7a", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7"),
 )
+#: One more, which they can tell from these by its darkness (Tol).
+WINE = "#882255"
 #: Every contestant keeps a colour and a mark, so that one of the two is enough.
 COLOURS = {
     "Uniform": GREY,
@@ -28,6 +30,7 @@ COLOURS = {
     "PMW": VERMILION,
     "RR": ORANGE,
     "RS": PURPLE,
+    "RS skip": WINE,
     "SCR printed": SKY,
     "SCR": BLUE,
 }
@@ -38,6 +41,7 @@ MARKS = {
     "PMW": "o",
     "RR": "^",
     "RS": "v",
+    "RS skip": "<",
     "SCR printed": "D",
     "SCR": "P",
 }

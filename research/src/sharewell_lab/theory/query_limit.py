@@ -1,9 +1,11 @@
-"""The query limit: how many hard queries can be answered well, alone and together.
+"""The query limit: how many hard queries a budget answers, per query and by the norm of all errors.
 
-Of a stream of hard queries about (alpha * epsilon)^(2/3) can be answered within alpha, in counts. The
-exponent is below 1, so shares of a budget are worth more apart than the whole is together: what
-every analyst could get alone cannot be had by all at once, by any mechanism that only reaches the limit.
-This is our reading of the paper's query-limit theorem and of its Figure 2.
+Of d hard queries measured together with Laplace noise each answer has noise of scale d / epsilon. If
+alpha bounds the error *of each answer*, d = alpha epsilon of them are useful: shares add up to the
+whole, and k analysts with epsilon / k have together what one has with epsilon. The paper bounds the *L2
+norm over all d errors*, d^(3/2) / epsilon, which gives d = (alpha epsilon)^(2/3) and shares that are
+worth more apart. The latter is no limit for the answers of several analysts: k independent mechanisms
+with a share each answer k^(1/3) times as many, and are as private.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharewell.errors import SharingError
 from sharewell.privacy.budget import Amount, amount
@@ -27,13 +30,29 @@ Stream = list[tuple[str, LinearQuery]]
 MOST_QUERIES = 100_000
 
 
+@dataclass(frozen=True)
+class AnswerCount:
+    """How many hard queries are answered within alpha: with one share, and with the whole budget."""
+
+    alone: float
+    together: float
+    analysts: int
+
+    @property
+    def independent(self) -> float:
+        """What one mechanism for each analyst answers in all: every analyst's own amount."""
+        return self.analysts * self.alone
+
+
 @dataclass(frozen=True, init=False)
 class QueryLimit:
-    """The limits for analysts with equal shares of epsilon; alpha is in counts.
+    """The counts for analysts with equal shares of epsilon; alpha is in counts.
 
     >>> limit = QueryLimit(alpha=1000, epsilon="1", analysts=8)
-    >>> round(limit.alone, 9), round(limit.together, 9), round(limit.all_alone, 9)
-    (25.0, 100.0, 200.0)
+    >>> limit.per_query.alone, limit.per_query.independent, limit.per_query.together
+    (125.0, 1000.0, 1000.0)
+    >>> [round(count, 9) for count in (limit.norm.alone, limit.norm.independent, limit.norm.together)]
+    [25.0, 200.0, 100.0]
     """
 
     alpha: float
@@ -47,86 +66,82 @@ class QueryLimit:
         between(float(self.epsilon), "epsilon", 0, 1e9)
 
     @property
-    def alone(self) -> float:
-        """What one analyst can have answered with their own share: (alpha epsilon / k)^(2/3)."""
-        return math.pow(self.alpha * float(self.epsilon) / self.analysts, 2 / 3)
+    def per_query(self) -> AnswerCount:
+        """Where alpha bounds the error of each answer: alpha epsilon, and alpha epsilon / k."""
+        together = self.alpha * float(self.epsilon)
+        return AnswerCount(together / self.analysts, together, self.analysts)
 
     @property
-    def together(self) -> float:
-        """What all can have answered with the whole budget: (alpha epsilon)^(2/3)."""
-        return math.pow(self.alpha * float(self.epsilon), 2 / 3)
-
-    @property
-    def all_alone(self) -> float:
-        """What all would get if each were alone: k^(1/3) times what they can get together."""
-        return self.analysts * self.alone
-
-    @property
-    def shortfall(self) -> float:
-        """What is missing for all to be as well off together as alone."""
-        return self.all_alone - self.together
-
-    @property
-    def owed(self) -> float:
-        """What must be kept for those who may still come: what each of the others has alone."""
-        return (self.analysts - 1) * self.alone
-
-    @property
-    def held_back(self) -> float:
-        """How much of the joint limit that takes; more than all of it there is not to hold back."""
-        return min(self.owed, self.together)
-
-    @property
-    def usable(self) -> float:
-        """What is left of the joint limit for the analyst who is there first."""
-        return self.together - self.held_back
+    def norm(self) -> AnswerCount:
+        """Where alpha bounds the L2 norm of all errors, as printed: the 2/3 power of these."""
+        linear = self.per_query
+        return AnswerCount(
+            math.pow(linear.alone, 2 / 3), math.pow(linear.together, 2 / 3), self.analysts
+        )
 
     def streams(
         self, domain: Domain, rng: np.random.Generator, names: Sequence[str] | None = None
     ) -> LimitStreams:
-        """The three streams Q, Q' and Q'' at this limit, over a domain of at least two cells."""
+        """The paper's streams Q, Q' and Q'', over a domain of at least two cells for each analyst."""
         names = _names(self.analysts, names)
-        first, each = _floor(self.together), _floor(self.alone)
+        first, each = _floor(self.norm.together), _floor(self.norm.alone)
         count = first + (self.analysts - 1) * each
-        if not first or count > MOST_QUERIES:
+        if not each or count > MOST_QUERIES:
             raise SharingError(
                 f"The streams would have {count:,} queries.",
-                hint=f"Choose alpha and epsilon so that there are from 1 to {MOST_QUERIES:,}.",
+                hint=f"Choose alpha and epsilon so that there are up to {MOST_QUERIES:,}, and at least "
+                "one for each analyst.",
             )
-        hard = hard_queries(domain, count, rng)
-        late = [name for name in names[1:] for _ in range(each)]
+        parts = np.array_split(np.arange(domain.size), self.analysts)
+        hard = hard_queries(domain, first, rng, parts[0])
+        own = [hard_queries(domain, each, rng, part) for part in parts[1:]]
+        asked = [(names[0], query) for query in hard]
         return LimitStreams(
-            hard,
-            [(names[0], query) for query in hard],
-            list(zip([names[0]] * first + late, hard, strict=True)),
+            [*asked, *((name, query) for name in names[1:] for query in hard[:each])],
+            [
+                *asked,
+                *((name, q) for name, mine in zip(names[1:], own, strict=True) for q in mine),
+            ],
+            [
+                asked[0],
+                *((name, mine[0]) for name, mine in zip(names[1:], own, strict=True)),
+            ],
             first,
         )
 
 
 @dataclass(frozen=True)
 class LimitStreams:
-    """The streams that show the limit: the same hard queries, dealt out in two ways.
+    """The streams that an online mechanism cannot tell apart in time.
 
-    `one_asks` and `others_come` are equal in their first `same_until` pairs.
+    `repeated` and `disjoint` are equal in their first `same_until` pairs, and `one_each` in the first.
     """
 
-    #: Q: the hard queries themselves.
-    hard: list[LinearQuery]
-    #: Q': the first analyst asks everything.
-    one_asks: Stream
-    #: Q'': the first asks up to the joint limit, then each other comes with what they had alone.
-    others_come: Stream
+    #: Q: the first analyst asks, and the others repeat the beginning of it.
+    repeated: Stream
+    #: Q': the first analyst asks the same, and the others each about a part of the domain of their own.
+    disjoint: Stream
+    #: Q'': every analyst asks one query, each about a part of their own.
+    one_each: Stream
     same_until: int
 
 
-def hard_queries(domain: Domain, count: int, rng: np.random.Generator) -> list[LinearQuery]:
-    """Counts over random halves of the domain: nothing that is known of one helps with another."""
-    if domain.size < 2:
-        raise SharingError("A domain of one cell has no halves.", hint="Use one of two cells or more.")
+def hard_queries(
+    domain: Domain, count: int, rng: np.random.Generator, cells: NDArray[np.int64] | None = None
+) -> list[LinearQuery]:
+    """Counts over random halves of some cells, or of all: one hardly helps with another."""
     domain.require_dense()
-    half = np.zeros(domain.size, dtype=np.int64)
-    half[: domain.size // 2] = 1
-    return [LinearQuery.from_vector(domain, rng.permutation(half)) for _ in range(count)]
+    among = np.arange(domain.size) if cells is None else cells
+    if len(among) < 2:
+        raise SharingError(
+            "One cell has no halves.", hint="Use a domain of two cells or more for each analyst."
+        )
+    queries = []
+    for _ in range(count):
+        half = np.zeros(domain.size, dtype=np.int64)
+        half[rng.permutation(among)[: len(among) // 2]] = 1
+        queries.append(LinearQuery.from_vector(domain, half))
+    return queries
 
 
 def _floor(limit: float) -> int:

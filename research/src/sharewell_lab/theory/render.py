@@ -54,29 +54,33 @@ def show_coupons(
 
 
 def show_limit(alpha: float, epsilon: str, analysts: int, as_json: bool) -> None:
-    """Show the query limit, alone and together."""
+    """Show how many hard queries are answered, alone and together, per query and by the norm."""
     limit = QueryLimit(alpha, epsilon, analysts)
-    names = ("alone", "together", "all_alone", "shortfall", "held_back", "usable")
-    facts = {name: getattr(limit, name) for name in names}
     if as_json:
         head = {"alpha": limit.alpha, "epsilon": str(limit.epsilon), "analysts": limit.analysts}
-        _print_json({**head, **facts})
+        counts = {
+            name: {"alone": one.alone, "independent": one.independent, "together": one.together}
+            for name, one in (("per_query", limit.per_query), ("norm", limit.norm))
+        }
+        _print_json({**head, **counts})
         return
     who = f"{analysts:,} analysts" if analysts > 1 else "1 analyst"
-    table = _table(
-        f"Hard queries answered within {limit.alpha:,g}: {who}, epsilon = {epsilon}",
-        "queries",
+    table = Table(
+        title=f"Hard queries answered: {who}, epsilon = {epsilon}, alpha = {limit.alpha:,g}",
+        title_justify="left",
+        title_style="bold cyan",
+        box=box.SIMPLE_HEAD,
     )
-    notes = {
-        "alone": ("one analyst alone, with their share", "(alpha epsilon / k)^(2/3)"),
-        "together": ("[bold]all together", "(alpha epsilon)^(2/3)"),
-        "all_alone": ("all, if each were alone", "k^(1/3) times as many"),
-        "shortfall": ("missing for all to be as well off", ""),
-        "held_back": ("held back for those who may come", "of the joint limit"),
-        "usable": ("left for who is there first", "of the joint limit"),
-    }
-    for name, (what, note) in notes.items():
-        table.add_row(what, f"{facts[name]:,.1f}", note)
+    table.add_column("")
+    for name in ("alpha bounds each error", "alpha bounds the L2 norm of all errors"):
+        table.add_column(name, justify="right")
+    for what, name in (
+        ("one analyst, with their share", "alone"),
+        ("independent analysts, in all", "independent"),
+        ("one analyst, with all of epsilon", "together"),
+    ):
+        numbers = (getattr(one, name) for one in (limit.per_query, limit.norm))
+        table.add_row(what, *(f"{number:,.1f}" for number in numbers))
     Console().print(table)
 
 
