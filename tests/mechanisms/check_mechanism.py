@@ -18,7 +18,15 @@ import pytest
 from sharewell import Block, Boolean, Domain, Integer, LinearQuery
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import OverBudget, PrivacyError, QueryError, SharewellError, UnknownPayer
-from sharewell.mechanisms.base import Answer, Mechanism, Preview, Prospect, Question, Source
+from sharewell.mechanisms.base import (
+    Answer,
+    Mechanism,
+    Preview,
+    Prospect,
+    Question,
+    Source,
+    reach_of,
+)
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.privacy.budget import Budget
@@ -314,7 +322,7 @@ def check_an_answer_says_all_that_it_should(kind: Kind) -> None:
                 low, high = answer.interval
                 assert low <= answer.value <= high
                 if math.isfinite(answer.standard_error):
-                    reach = mechanism.critical * answer.standard_error
+                    reach = reach_of(answer.standard_error, abs(float(query.scale)), mechanism.critical)
                     assert high - answer.value == pytest.approx(reach)
                     assert answer.value - low == pytest.approx(reach)
             assert (answer.cost > 0) == (answer.charge is not None) == (answer.source == "measured")

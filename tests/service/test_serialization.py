@@ -24,7 +24,7 @@ from sharewell import (
     compile_sql,
     wire,
 )
-from sharewell.mechanisms.base import Answer, EdgeEstimate
+from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer, EdgeEstimate, reach_of
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.query.attribute import Binned, Date
 from sharewell.query.statement import Average, Statement
@@ -365,7 +365,8 @@ def test_two_intervals_of_laplace_noise_hold_at_once():
         deviation = math.sqrt(2 * ratio) / (1 - ratio)
 
         def within(factor: float, ratio: float = ratio, deviation: float = deviation) -> float:
-            return 1 - 2 * ratio ** (math.floor(2.06 * factor * deviation) + 1) / (1 + ratio)
+            reach = factor * reach_of(deviation, 1.0, LAPLACE_CRITICAL)
+            return 1 - 2 * ratio ** (math.floor(reach) + 1) / (1 + ratio)
 
         assert within(WIDENING) >= 0.975
         assert within(1.2) < 0.975

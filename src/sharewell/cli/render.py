@@ -36,9 +36,9 @@ Items = list[RenderableType]
 BAR_WIDTH = 20
 #: Rows of a result, and labels of a column, that are printed; `--json` prints all.
 MAX_ROWS, MAX_LABELS = 200, 8
-#: Half-width of a 95% interval in standard errors, for Laplace noise. It is 1.96 for Gaussian noise, so
-#: a quote never understates.
-QUANTILE = 2.06
+#: Half-width of a 95% interval in standard errors, for one draw of Laplace noise. Sums of draws and
+#: Gaussian noise need less, so a quote does not understate.
+QUANTILE = 2.12
 
 #: How hints word a suggested change for Python, and how the command line does.
 REWORDED_HINTS = {

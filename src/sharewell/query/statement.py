@@ -217,8 +217,17 @@ class Statement:
     def free_blocks(self) -> tuple[ParallelBlock, ...]:
         """What is estimated beside the answers and never bought: as many rows as that takes."""
         edges = [block for sums in self.edge_sums for block in (sums.lower, sums.upper)]
+        counts = [self.count_of(place) for place in range(len(self.edge_sums))]
+        shared = [block for block in counts if block is not None for _ in range(2)]
         again = self.blocks if len(self.blocks) > 1 else ()
-        return (*edges, *again, *(self.blocks[left] for left, _ in self.pairs))
+        return (*edges, *shared, *again, *(self.blocks[left] for left, _ in self.pairs))
+
+    def count_of(self, edges: int) -> ParallelBlock | None:
+        """The counts that sums over bins, one of `edge_sums`, are divided by; None if they are not."""
+        for output in self.outputs:
+            if isinstance(output.source, Average) and output.source.edges == edges:
+                return self.blocks[output.source.count]
+        return None
 
     @property
     def columns(self) -> tuple[str, ...]:

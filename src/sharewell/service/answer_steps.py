@@ -72,7 +72,8 @@ def _together(
                     more = (*before.covariances, (right, each))
                     parts[left][row] = replace(before, covariances=more)
     for place, sums in enumerate(statement.edge_sums):
-        for row, limits in enumerate(_limits(mechanism, sums, analyst)):
+        count = statement.count_of(place)
+        for row, limits in enumerate(_limits(mechanism, sums, count, analyst)):
             before = parts[sums.block][row]
             parts[sums.block][row] = replace(before, edges=(*before.edges, (place, limits)))
     return tuple([answer for part in parts for answer in part])
@@ -99,13 +100,31 @@ def _estimate_again(
             ]
 
 
-def _limits(mechanism: Mechanism, sums: EdgeSums, analyst: str) -> Iterator[EdgeEstimate]:
+def _limits(
+    mechanism: Mechanism, sums: EdgeSums, count: ParallelBlock | None, analyst: str
+) -> Iterator[EdgeEstimate]:
     """The sums of lower and of upper edges; they may be off by any amount where they are not known."""
-    lower, upper = (free_answers(mechanism, block, analyst) for block in (sums.lower, sums.upper))
+    edges = sums.lower, sums.upper
+    lower, upper = (free_answers(mechanism, block, analyst) for block in edges)
+    shared = [_covariances(mechanism, block, count, analyst) for block in edges]
     for at in range(len(sums.lower)):
         low, high = lower and lower[at].interval, upper and upper[at].interval
         if not (low and high and lower and upper and all(map(math.isfinite, (*low, *high)))):
             yield EdgeEstimate(0.0, math.inf, 0.0, math.inf)
-        else:
-            least, most = lower[at].value, upper[at].value
-            yield EdgeEstimate(least, least - low[0], most, high[1] - most)
+            continue
+        least, most = lower[at].value, upper[at].value
+        errors = lower[at].standard_error, upper[at].standard_error
+        together = (None if each is None or math.isnan(each[at]) else each[at] for each in shared)
+        yield EdgeEstimate(least, least - low[0], most, high[1] - most, *errors, *together)
+
+
+def _covariances(
+    mechanism: Mechanism, block: ParallelBlock, count: ParallelBlock | None, analyst: str
+) -> list[float] | None:
+    """The covariances of sums with the counts that they are divided by, if there are any."""
+    if count is None:
+        return None
+    with suppress(SharewellError):
+        found = mechanism.covariances(block, count, analyst)
+        return None if found is None else found.tolist()
+    return None

@@ -10,9 +10,8 @@ from sharewell.mechanisms.base import Answer, EdgeEstimate
 
 #: How much wider an interval must be to hold with 97.5 % instead of 95 %, so that two of them hold at
 #: once with 95 %, however their errors are correlated (Bonferroni). Gaussian noise needs
-#: 2.2414 / 1.96 = 1.144. One Laplace draw needs ln 40 / ln 20 = 1.231 from the exact 95 % interval, and
-#: 2.6085 / 2.06 = 1.267 from the one of `Mechanism.critical`, which lies between those of one draw and
-#: of sums of many.
+#: 2.2414 / 1.96 = 1.144. One Laplace draw needs ln 40 / ln 20 = 1.231, and 2.6085 / 2.06 = 1.267 from
+#: the intervals of older ledgers.
 WIDENING = 1.27
 
 Interval = tuple[float, float]
@@ -96,6 +95,33 @@ def widened(answer: Answer) -> Interval:
     low, high = answer.interval or (-math.inf, math.inf)
     below, above = answer.value - low, high - answer.value
     return answer.value - WIDENING * below, answer.value + WIDENING * above
+
+
+def average_over_bins(total: Answer, count: Answer, edges: EdgeEstimate) -> Interval | None:
+    """The interval of an average over bins; None where the count may be 0, or an error is not known.
+
+    The true average is at least the sum of lower edges divided by the count, and at most that of upper
+    edges. So the interval reaches from the low end of the interval of the one to the high end of that of
+    the other: each end is wrong with 2.5 %. It has the average of midpoints, which lies between.
+    """
+    if count.interval is None:
+        return None
+    error, sides = count.standard_error, []
+    for value, reach, own, both in (
+        (edges.lower, edges.below, edges.lower_error, edges.lower_with_count),
+        (edges.upper, edges.above, edges.upper_error, edges.upper_with_count),
+    ):
+        if error is None or own is None or both is None:
+            # The answers of older ledgers, and of mechanisms without covariances.
+            sums = over_bins(total.value, edges, WIDENING)
+            return sums and quotient(sums, widened(count))
+        critical = max(_critical((count,)), reach / own if own else 0.0)
+        sides.append(fieller(value, count.value, own * own, error * error, both, critical))
+    low, high = sides
+    if low is None or high is None:
+        return None
+    middle = total.value / count.value
+    return min(low[0], middle), max(high[1], middle)
 
 
 def over_bins(middle: float, edges: EdgeEstimate, widening: float = 1.0) -> Interval | None:

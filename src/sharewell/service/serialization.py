@@ -24,15 +24,13 @@ from sharewell.query.measure import Measure
 from sharewell.query.statement import Aggregate, Average, GroupKey, Projection, Statement
 from sharewell.service.answer_steps import free_answers
 from sharewell.service.intervals import (
-    WIDENING,
     Interval,
+    average_over_bins,
     combined,
     covariance,
     is_undetermined,
     over_bins,
-    quotient,
     ratio,
-    widened,
 )
 from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.durable import DurableLedger
@@ -209,8 +207,7 @@ def mean(
     if average.edges is not None and edges is None:
         limits = None  # The answers of older ledgers have none, and are given as they were.
     if edges is not None:
-        sums = over_bins(total.value, edges, WIDENING)
-        found = sums and quotient(sums, widened(count))
+        found = average_over_bins(total, count, edges)
     else:
         found = ratio(total, count, covariance(total, average.count))
     interval = found and (found[0] + middle, found[1] + middle)

@@ -544,15 +544,19 @@ def from_plain(stored: Mapping[str, Any]) -> Answer:
     value = float(stored["value"])
     return Answer(
         math.nan if math.isnan(value) else value,  # The same object for all, so that answers are equal.
-        None if stored["standard_error"] is None else float(stored["standard_error"]),
+        _read(stored["standard_error"]),
         None if ends is None else (float(ends[0]), float(ends[1])),
         stored["source"],
         Fraction(stored["cost"]),
         stored["payer"],
         stored["charge"],
         tuple([(block, each) for block, each in stored.get("covariances", ())]),
-        tuple([(each[0], EdgeEstimate(*map(float, each[1:]))) for each in stored.get("edges", ())]),
+        tuple([(each[0], EdgeEstimate(*map(_read, each[1:]))) for each in stored.get("edges", ())]),
     )
+
+
+def _read(number: Any) -> Any:
+    return None if number is None else float(number)
 
 
 def _write(number: float | None) -> float | str | None:

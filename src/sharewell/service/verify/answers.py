@@ -16,7 +16,7 @@ from typing import Any
 
 from sharewell.config import Config
 from sharewell.errors import OverBudget, QueryError, RequestError, SharewellError, UnknownPayer
-from sharewell.mechanisms.base import Answer, Mechanism
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism
 from sharewell.privacy.driver import Step, run
 from sharewell.privacy.ledger import (
     Answered,
@@ -48,6 +48,9 @@ from sharewell.sharing.reference import AGREEMENT, References, Sample
 
 #: The work after which answers are sampled instead of all computed twice, in counted nanoseconds.
 CHECKS = 4e9
+
+#: Half the widths of intervals in earlier versions, in standard errors: of Gaussian and Laplace noise.
+EARLIER_CRITICALS = (1.96, 2.06)
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
 #: What later versions store beside them, where a result needs it.
@@ -364,7 +367,9 @@ class AnswersAudit(Audit):
         self.check.count("answers computed twice", len(found))
         again = list(answers)
         for at, (value, variance) in zip(places, found, strict=True):
-            again[at] = _with_numbers(answers[at], value, math.sqrt(variance), mechanism.critical)
+            error = math.sqrt(variance)
+            interval = mechanism.interval(block[at], value, error)
+            again[at] = _with_numbers(answers[at], value, error, interval)
         return again
 
     def _compile(self, asked: Asked) -> Statement:
@@ -445,19 +450,30 @@ class AnswersAudit(Audit):
                 ):
                     self.fault("differs", number, f"The covariance of answer {place} does not follow.")
             for at, own in was.edges:
-                expected = edges.get(at)
-                if expected is None or not all(
-                    _is_close(one, other, expected.below + expected.above)
-                    for one, other in zip(own, expected, strict=True)
-                ):
+                if at not in edges or not _has_edges(own, edges[at]):
                     self.fault("differs", number, f"The sums of edges of answer {place} do not follow.")
 
 
-def _with_numbers(answer: Answer, value: float, error: float, critical: float) -> Answer:
+def _has_edges(was: EdgeEstimate, again: EdgeEstimate) -> bool:
+    """Whether stored sums of edges follow; those of older ledgers have no errors and covariances."""
+    sums = (
+        (was.lower, was.below, again.lower, again.below, again.lower_error),
+        (was.upper, was.above, again.upper, again.above, again.upper_error),
+    )
+    for value, reach, other, own, error in sums:
+        reaches = [own, *(critical * (error or 0.0) for critical in EARLIER_CRITICALS)]
+        if not _is_close(value, other, own) or not any(_is_close(reach, each, own) for each in reaches):
+            return False
+    more = zip(was[4:], again[4:], (own for *_, own in (*sums, *sums)), strict=True)
+    if any(each is not None for each in was[4:]):
+        return all(_is_close(one, other, error) for one, other, error in more)
+    return True
+
+
+def _with_numbers(answer: Answer, value: float, error: float, interval: tuple[float, float]) -> Answer:
     if math.isinf(error):
-        return replace(answer, standard_error=error, interval=(-math.inf, math.inf))
-    reach = critical * error
-    return replace(answer, value=value, standard_error=error, interval=(value - reach, value + reach))
+        value = answer.value
+    return replace(answer, value=value, standard_error=error, interval=interval)
 
 
 def _difference(was: Answer, again: Answer) -> str:
@@ -473,10 +489,20 @@ def _difference(was: Answer, again: Answer) -> str:
         return "interval" if any(map(math.isfinite, was.interval or ())) else ""
     if not _is_close(was.value, again.value, error):
         return "value"
+    return "" if _has_interval(was, again) else "interval"
+
+
+def _has_interval(was: Answer, again: Answer) -> bool:
+    """Whether an answer has the interval of today, or that of an earlier version."""
     ends, others = was.interval or (None, None), again.interval or (None, None)
-    if not all(_is_close(a, b, error) for a, b in zip(ends, others, strict=True)):
-        return "interval"
-    return ""
+    error = again.standard_error
+    if all(_is_close(a, b, error) for a, b in zip(ends, others, strict=True)):
+        return True
+    reaches = [critical * (error or 0.0) for critical in EARLIER_CRITICALS]
+    return any(
+        _is_close(ends[0], again.value - reach, error) and _is_close(ends[1], again.value + reach, error)
+        for reach in reaches
+    )
 
 
 def _is_close(was: float | None, again: float | None, error: float | None) -> bool:
