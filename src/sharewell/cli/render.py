@@ -38,7 +38,7 @@ BAR_WIDTH = 20
 MAX_ROWS, MAX_LABELS = 200, 8
 #: Half-width of a 95% interval in standard errors, for one draw of Laplace noise. Sums of draws and
 #: Gaussian noise need less, so a quote does not understate.
-QUANTILE = 2.12
+QUANTILE = 2.1184
 
 #: How hints word a suggested change for Python, and how the command line does.
 REWORDED_HINTS = {
