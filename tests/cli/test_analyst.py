@@ -79,7 +79,7 @@ def test_a_quote_that_cannot_be_had_says_so(capsys):
     assert format_quote(paid) == "needs a paid question: cost 1/8, ± 4.2 to 6.4; nothing free"
     average = wire.Offer(cost=Fraction(1, 8), errors=((0.15, 0.1),), group_sizes=(5000,))
     print_items(*render_quote(neither.model_copy(update={"paid": average})))
-    assert "0.31 for a group of 5,000" in capsys.readouterr().out
+    assert "0.32 for a group of 5,000" in capsys.readouterr().out
 
 
 def test_an_exhausted_share_is_reported(tmp_path):
