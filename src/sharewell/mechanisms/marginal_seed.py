@@ -2,15 +2,16 @@
 
 A query's weights split into one part for every set T of attributes: the part that sums to zero along the
 attributes of T and is constant along all others. Measuring the marginal over S, with variance v_S for
-each of its n_S rows, determines the parts T within S. With all cells of an attribute equally likely, m_i
-the mean of a query's weights there and cov_i their covariance with another's,
+each of its n_S rows, determines the parts T within S. A part U can also be measured alone, by the n_U
+centred rows n_i e_j - 1 along its attributes, with variance v_U. With all cells of an attribute equally
+likely, m_i the mean of a query's weights there and cov_i their covariance with another's,
 
-    f_T = 1 / sum over measured S containing T of 1 / (v_S n_S)
+    1 / f_T = sum over measured S containing T of 1 / (v_S n_S), and n_T / v_T if T was measured alone
     K0(q, r) = sum over determined T of f_T * product over T of cov_i * product over others of m_i m'_i
 
-is the covariance of two queries' estimates. T is *open* where no measured S contains it. What is left of
-the queries' inner product, D(q, r), belongs to their open parts, and is a rational number that is known
-exactly. Everything is apart for each data vector: the count, and the vectors of the measures.
+is the covariance of two queries' estimates. T is *open* where it was measured in neither way. What is
+left of the queries' inner product, D(q, r), belongs to their open parts, and is a rational number that is
+known exactly. Everything is apart for each data vector: the count, and the vectors of the measures.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from sharewell.mechanisms.products import (
     QueryProduct,
     products_of,
 )
+from sharewell.mechanisms.strategy import Rows
+from sharewell.privacy.kronecker import Centred, Factors, Matrix
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -48,11 +51,28 @@ MOST_REMEMBERED = 4096
 
 
 class MarginalPart(NamedTuple):
-    """The marginal of one data vector over some attributes, by position, and its share of a donation."""
+    """Rows over some attributes of one data vector, by position, and their share of a donation.
+
+    They are a marginal, or centred along every attribute; or, where `rows` are given, any Kronecker
+    product of them.
+    """
 
     attributes: tuple[int, ...]
     vector: int
     weight: Fraction
+    centred: bool = False
+    rows: tuple[Rows, ...] = ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What is measured: the same for two parts that differ in weight only."""
+        return self.attributes, self.vector, self.centred, tuple(rows.key for rows in self.rows)
+
+    def matrices(self, shape: Sequence[int]) -> tuple[Matrix, ...]:
+        """The matrix along each of the attributes."""
+        if self.rows:
+            return tuple(rows.matrix for rows in self.rows)
+        return tuple(Centred(shape[at]) if self.centred else None for at in self.attributes)
 
     @property
     def mask(self) -> int:
@@ -69,18 +89,24 @@ class MarginalSeed:
     domain: Domain
     parts: tuple[MarginalPart, ...]
     name: str
+    #: Where every donor has a plan of their own: by donor, their weight of each part.
+    plans: Mapping[str, tuple[Fraction, ...]] | None = None
 
     def __post_init__(self) -> None:
         levels = range(len(self.domain.attributes))
         if not self.parts or sum(part.weight for part in self.parts) != 1:
             raise QueryError("The weights of a seed's marginals must sum to 1.")
-        if len({(part.mask, part.vector) for part in self.parts}) < len(self.parts):
+        if len({part.key for part in self.parts}) < len(self.parts):
             raise QueryError("A seed names a marginal twice.", hint="Give it the sum of both weights.")
         for part in self.parts:
             if list(part.attributes) != sorted({*part.attributes} & {*levels}):
                 raise QueryError(
                     f"A seed's marginal over {part.attributes} does not name attributes in order."
                 )
+            if part.rows and [rows.size for rows in part.rows] != [
+                self.domain.shape[at] for at in part.attributes
+            ]:
+                raise QueryError("The rows of a seed's part do not fit its attributes.")
             if part.weight <= 0 or not 0 <= part.vector < self.vectors:
                 raise QueryError("A seed's marginal needs a positive weight and a vector of the domain.")
 
@@ -121,7 +147,12 @@ class MarginalSeed:
     def sizes(self) -> tuple[int, ...]:
         """The number of rows of each part."""
         shape = self.domain.shape
-        return tuple(math.prod(shape[at] for at in part.attributes) for part in self.parts)
+        return tuple(
+            math.prod(rows.count for rows in part.rows)
+            if part.rows
+            else math.prod(shape[at] for at in part.attributes)
+            for part in self.parts
+        )
 
     def __len__(self) -> int:
         return sum(self.sizes)
@@ -130,15 +161,16 @@ class MarginalSeed:
         return f"MarginalSeed({self.name}, {len(self):,} rows)"
 
     @cached_property
-    def products(self) -> tuple[tuple[dict[int, sp.csr_array | None], Fraction], ...]:
+    def products(self) -> tuple[tuple[Factors, Fraction], ...]:
         """What the kernel measures: for each part a matrix by level, and its fraction of the cost.
 
         The unit matrix is None, a level that is left out is summed. The last level holds data vectors.
         """
         last, unit = len(self.domain.attributes), np.eye(self.vectors, dtype=np.int64)
-        found = []
+        found: list[tuple[Factors, Fraction]] = []
         for part in self.parts:
-            factors: dict[int, sp.csr_array | None] = dict.fromkeys(part.attributes)
+            matrices = part.matrices(self.domain.shape)
+            factors: dict[int, Matrix] = dict(zip(part.attributes, matrices, strict=True))
             if len(self.domain.shape) > last:
                 factors[last] = sp.csr_array(unit[[part.vector]])
             found.append((factors, part.weight))
@@ -157,26 +189,38 @@ class MarginalSeed:
     def _starts(self) -> dict[tuple[int, int], int]:
         """The position of each part's first row, by marginal and data vector."""
         starts = accumulate(self.sizes[:-1], initial=0)
-        keys = [(part.mask, part.vector) for part in self.parts]
-        return dict(zip(keys, starts, strict=True))
+        pairs = zip(self.parts, starts, strict=True)
+        # The total is the same row, centred or not.
+        return {
+            (part.mask, part.vector): start
+            for part, start in pairs
+            if not part.rows and not (part.centred and part.attributes)
+        }
 
     def place_of(self, row: int) -> tuple[int, int, int]:
         """The marginal, one bit for each attribute, the data vector and the position there of a row."""
-        at = bisect_right(list(self._starts.values()), row) - 1
-        part = self.parts[at]
-        return part.mask, part.vector, row - self._starts[part.mask, part.vector]
+        places = list(self._starts.items())
+        (mask, vector), start = places[bisect_right([start for _, start in places], row) - 1]
+        return mask, vector, row - start
 
     def to_json(self) -> dict[str, Any]:
         """The seed as plain data, in the form in which the kernel stores it."""
         shape, last = self.domain.shape, len(self.domain.attributes)
         parts = []
         for part in self.parts:
-            factors: list[Any] = [[level, {"unit": shape[level]}] for level in part.attributes]
+            forms = [rows.to_json() for rows in part.rows] or [
+                {"centred" if part.centred else "unit": shape[level]} for level in part.attributes
+            ]
+            factors: list[Any] = [list(pair) for pair in zip(part.attributes, forms, strict=True)]
             if self.domain.measures:
                 csr = [[0, 1], [part.vector], [1]]
                 factors.append([last, {"size": self.vectors, "csr": csr}])
             parts.append({"fraction": str(part.weight), "factors": factors})
-        return {"kind": self.kind, "name": self.name, "parts": parts}
+        form = {"kind": self.kind, "name": self.name, "parts": parts}
+        if self.plans is None:
+            return form
+        plans = {donor: [str(weight) for weight in plan] for donor, plan in self.plans.items()}
+        return form | {"kind": "planned", "plans": plans}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> MarginalSeed:
@@ -185,8 +229,14 @@ class MarginalSeed:
         for part in data["parts"]:
             factors = dict(part["factors"])
             vector = factors.pop(last)["csr"][1][0] if last in factors else 0
-            parts.append(MarginalPart(tuple(factors), vector, Fraction(part["fraction"])))
-        seed = cls(domain, tuple(parts), data["name"])
+            forms, weight = list(factors.values()), Fraction(part["fraction"])
+            centred = bool(forms) and all("centred" in form for form in forms)
+            rows = () if centred else tuple(Rows.from_json(form) for form in forms)
+            rows = rows if any(each.matrix is not None for each in rows) else ()
+            parts.append(MarginalPart(tuple(factors), vector, weight, centred, rows))
+        stored = data.get("plans")
+        plans = stored and {who: tuple(map(Fraction, plan)) for who, plan in stored.items()}
+        seed = cls(domain, tuple(parts), data["name"], plans)
         if seed.to_json() != data:
             raise QueryError("A stored seed is not a set of marginals.")
         return seed
@@ -223,19 +273,29 @@ class MarginalPrior:
         self._shape = domain.shape
         #: By data vector and set of attributes, one bit each.
         self._measured: dict[tuple[int, int], MeasuredMarginal] = {}
+        #: The same for parts that were measured alone, by centred rows.
+        self._centred: dict[tuple[int, int], MeasuredMarginal] = {}
         self._contained: dict[tuple[int, int], bool] = {}
         self._factors: dict[tuple[int, int], float] = {}
         self._residuals: dict[tuple[int, int], Vector] = {}
         self._sets: dict[tuple[int, int], dict[int, float]] = {}
         self._variances: dict[str, float] = {}
 
-    def with_marginal(self, mask: int, vector: int, values: Vector, variance: float) -> MarginalPrior:
-        """The prior that knows one more measurement of a marginal, in C order of its attributes."""
+    def with_marginal(
+        self, mask: int, vector: int, values: Vector, variance: float, *, centred: bool = False
+    ) -> MarginalPrior:
+        """The prior that knows one more measurement of a marginal, in C order of its attributes.
+
+        Of centred rows there are those of all subsets too, or marginals that contain them: what is
+        determined is closed under subsets.
+        """
         new = MarginalPrior(self.domain)
         precision, weighted = 1 / variance, np.asarray(values, dtype=np.float64) / variance
-        if known := self._measured.get((vector, mask)):
+        new._measured, new._centred = dict(self._measured), dict(self._centred)
+        same = new._centred if centred and mask else new._measured
+        if known := same.get((vector, mask)):
             precision, weighted = known.precision + precision, known.weighted + weighted
-        new._measured = {**self._measured, (vector, mask): MeasuredMarginal(precision, weighted)}
+        same[vector, mask] = MeasuredMarginal(precision, weighted)
         return new
 
     def measured_row(self, mask: int, vector: int, at: int) -> tuple[float, float] | None:
@@ -248,10 +308,12 @@ class MarginalPrior:
         return all(self._contains(each.vector, each.mentioned) for each in products_of(query))
 
     def _contains(self, vector: int, mask: int) -> bool:
-        """Whether some attributes are within a measured marginal."""
+        """Whether some attributes are within a measured marginal, or were measured alone."""
         found = self._contained.get((vector, mask))
         if found is None:
-            found = any(k == vector and not mask & ~s for k, s in self._measured)
+            found = (vector, mask) in self._centred or any(
+                k == vector and not mask & ~s for k, s in self._measured
+            )
             self._contained[vector, mask] = found
         return found
 
@@ -270,6 +332,8 @@ class MarginalPrior:
                 for (k, s), measured in self._measured.items()
                 if k == vector and not mask & ~s
             )
+            if alone := self._centred.get((vector, mask)):
+                precision += alone.precision * self._size(mask)
             found = self._factors[vector, mask] = 1 / precision if precision else math.inf
         return found
 
@@ -278,6 +342,7 @@ class MarginalPrior:
         found = self._sets.get((vector, mentioned))
         if found is None:
             within = {s & mentioned for k, s in self._measured if k == vector}
+            within |= {s for k, s in self._centred if k == vector and not s & ~mentioned}
             largest = [s for s in within if not any(s != other and not s & ~other for other in within)]
             subsets = {t for s in largest for t in _subsets(s)}
             found = self._sets[vector, mentioned] = {t: self.factor(vector, t) for t in sorted(subsets)}
@@ -294,6 +359,8 @@ class MarginalPrior:
                     table = measured.weighted.reshape([self._shape[at] for at in levels])
                     others = tuple(at for at, level in enumerate(levels) if not mask >> level & 1)
                     total += table.sum(axis=others) / self._size(s)
+            if alone := self._centred.get((vector, mask)):
+                total = total + alone.weighted.reshape(total.shape)
             for axis in range(total.ndim):
                 total = total - total.mean(axis=axis, keepdims=True)
             found = self._residuals[vector, mask] = total * self.factor(vector, mask)

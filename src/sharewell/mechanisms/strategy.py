@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -39,6 +40,11 @@ class Rows:
     def count(self) -> int:
         """How many rows there are."""
         return self.size if self.matrix is None else int(self.matrix.shape[0])
+
+    @cached_property
+    def key(self) -> str:
+        """The same text for the same rows."""
+        return json.dumps(self.to_json())
 
     @property
     def is_total(self) -> bool:

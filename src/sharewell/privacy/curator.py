@@ -251,6 +251,8 @@ class Curator:
         bill = self._bill(cost, request.payer)
         if not len(rows):
             raise PrivacyError("Cannot measure a block without rows.")
+        if isinstance(rows, ComposedRows):
+            rows.require_planned_by(bill)
         scales = self._scales(rows, cost)
         scales.flags.writeable = False
         self._accounts.reserve(bill)

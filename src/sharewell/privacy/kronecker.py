@@ -22,8 +22,30 @@ from sharewell.query.block import Data, Neighbours
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import MAX_CELLS, Domain
 
-#: Whole-number matrices by level: None is the unit matrix, and a level that is left out is summed.
-Factors = Mapping[int, sp.csr_array | None]
+
+@dataclass(frozen=True)
+class Centred:
+    """The whole-number rows n e_j - 1 of n cells: what each cell has more than the average, n times.
+
+    Never written out: it is n times the unit matrix, less all ones.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if type(self.size) is not int or self.size < 2:
+            raise PrivacyError("Centred rows need an attribute of several cells.")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As many rows as cells."""
+        return self.size, self.size
+
+
+#: One matrix of whole numbers; None is the unit matrix.
+Matrix = sp.csr_array | Centred | None
+#: Matrices by level; a level that is left out is summed.
+Factors = Mapping[int, Matrix]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +86,8 @@ class KroneckerProduct:
         """The matrix on the vectors: 1 for the counts alone."""
         level, vectors = len(self.domain.attributes), self.domain.vectors
         matrix = self.factors.get(level, sp.csr_array(np.ones((1, vectors), dtype=np.int64)))
+        if isinstance(matrix, Centred):
+            raise PrivacyError("Data vectors cannot be centred.")
         return sp.eye_array(vectors, dtype=np.int64, format="csr") if matrix is None else matrix
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
@@ -88,7 +112,7 @@ class KroneckerProduct:
         row = max(sum(abs(change) ** power for change in row) for row in self._rows)
         return int(self._attributes_product(lambda m: _column_norm(m, power)) * row)
 
-    def _attributes_product(self, of_matrix: Callable[[sp.csr_array | None], int]) -> int:
+    def _attributes_product(self, of_matrix: Callable[[Matrix], int]) -> int:
         attributes = range(len(self.domain.attributes))
         return prod(of_matrix(matrix) for at, matrix in self.factors.items() if at in attributes)
 
@@ -102,7 +126,10 @@ class KroneckerProduct:
     @property
     def is_signed(self) -> bool:
         """Whether a row of the table can add a negative number."""
-        negative = any(m is not None and bool((m.data < 0).any()) for m in self.factors.values())
+        negative = any(
+            isinstance(m, Centred) or (m is not None and bool((m.data < 0).any()))
+            for m in self.factors.values()
+        )
         return negative or any(change < 0 for row in self._rows for change in row)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
@@ -164,6 +191,8 @@ class ComposedRows:
     domain: Domain
     products: Sequence[tuple[Factors, Fraction]]
     name: str
+    #: Where every payer has a plan of their own: by payer, the fraction of their amount for each product.
+    plans: Mapping[str, Sequence[Fraction]] | None = None
     parts: tuple[tuple[KroneckerProduct, Fraction], ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -173,9 +202,33 @@ class ComposedRows:
             raise PrivacyError("The fractions of a cost must be positive and sum to at most 1.")
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "products", tuple((product.factors, part) for product, part in parts))
+        if self.plans is not None:
+            plans = {str(payer): tuple(plan) for payer, plan in self.plans.items()}
+            for plan in plans.values():
+                if len(plan) != len(parts) or any(
+                    type(each) is not Fraction or each < 0 for each in plan
+                ):
+                    raise PrivacyError("A plan needs a fraction for each product.")
+            object.__setattr__(self, "plans", MappingProxyType(plans))
 
     def __len__(self) -> int:
         return sum(len(product) for product, _ in self.parts)
+
+    def require_planned_by(self, bill: Mapping[str, Fraction]) -> None:
+        """Refuse fractions that are not those of the payers' own plans, in proportion to their amounts.
+
+        What is stored about plans is then what was paid for.
+        """
+        if self.plans is None:
+            return
+        if self.plans.keys() != bill.keys():
+            raise PrivacyError("The plans of a seed are not those of its payers.")
+        cost = sum(bill.values(), Fraction(0))
+        for at, (_, fraction) in enumerate(self.parts):
+            if sum((bill[payer] * plan[at] for payer, plan in self.plans.items()), Fraction(0)) != (
+                fraction * cost
+            ):
+                raise PrivacyError("The fractions of a seed are not those of its payers' plans.")
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row."""
@@ -187,7 +240,11 @@ class ComposedRows:
             {"fraction": str(part), "factors": [list(pair) for pair in _factors_to_json(product)]}
             for product, part in self.parts
         ]
-        return {"kind": self.kind, "name": self.name, "parts": parts}
+        form = {"kind": self.kind, "name": self.name, "parts": parts}
+        if self.plans is None:
+            return form
+        plans = {payer: [str(each) for each in plan] for payer, plan in self.plans.items()}
+        return form | {"kind": "planned", "plans": plans}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> ComposedRows:
@@ -196,23 +253,30 @@ class ComposedRows:
             ({level: _factor_from_json(f) for level, f in part["factors"]}, Fraction(part["fraction"]))
             for part in data["parts"]
         ]
-        return cls(domain, products, data["name"])
+        stored = data.get("plans")
+        plans = stored and {payer: [Fraction(f) for f in plan] for payer, plan in stored.items()}
+        return cls(domain, products, data["name"], plans)
 
 
-def _times(matrix: sp.csr_array, tensor: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
+def _times(matrix: sp.csr_array | Centred, tensor: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
     """Multiply a tensor by a matrix along an axis."""
+    if isinstance(matrix, Centred):
+        centred: NDArray[np.int64] = matrix.size * tensor - tensor.sum(axis=axis, keepdims=True)
+        return centred
     moved = np.moveaxis(tensor, axis, 0)
     product = matrix @ moved.reshape(len(moved), -1)
     return np.moveaxis(product.reshape(-1, *moved.shape[1:]), 0, axis)
 
 
-def _own(matrix: Any) -> sp.csr_array | None:
+def _own(matrix: Any) -> Matrix:
     """Copy a matrix: no later change counts, and an entry that is listed twice is added up first.
 
     An entry outside the matrix is refused: a product with it would read memory beside the data.
     """
     if matrix is None:
         return None
+    if type(matrix) is Centred:
+        return Centred(matrix.size)
     if not np.issubdtype(matrix.dtype, np.integer):
         raise PrivacyError("The rows of a strategy must have whole-number weights.")
     own = sp.csr_array(matrix, dtype=np.int64, copy=True)
@@ -224,21 +288,31 @@ def _own(matrix: Any) -> sp.csr_array | None:
     return own
 
 
-def _is_total(matrix: sp.csr_array | None) -> bool:
+def _is_total(matrix: Matrix) -> bool:
     """Return whether a matrix has one row, and it is all ones."""
-    if matrix is None or matrix.shape[0] > 1 or matrix.nnz < matrix.shape[1]:
+    if (
+        matrix is None
+        or isinstance(matrix, Centred)
+        or matrix.shape[0] > 1
+        or matrix.nnz < matrix.shape[1]
+    ):
         return False
     return bool((matrix.data == 1).all())
 
 
-def _largest(matrix: sp.csr_array | None) -> int:
+def _largest(matrix: Matrix) -> int:
+    if isinstance(matrix, Centred):
+        return matrix.size - 1
     return 1 if matrix is None else max(int(matrix.max()), -int(matrix.min()))
 
 
-def _column_norm(matrix: sp.csr_array | None, power: int) -> int:
+def _column_norm(matrix: Matrix, power: int) -> int:
     """Return the largest sum over a column of the absolute weights to a power."""
     if matrix is None:
         return 1
+    if isinstance(matrix, Centred):
+        # n - 1 once, and 1 in every other row.
+        return (matrix.size - 1) ** power + matrix.size - 1
     if _largest(matrix) ** power * matrix.shape[0] >= 2**62:
         raise PrivacyError("The weights of a strategy are too large to be added up in 64 bits.")
     norms = np.zeros(matrix.shape[1], dtype=np.int64)
@@ -251,15 +325,19 @@ def _factors_to_json(product: KroneckerProduct) -> list[tuple[int, dict[str, Any
     return [(at, _factor_to_json(shape[at], matrix)) for at, matrix in product.factors.items()]
 
 
-def _factor_to_json(size: int, matrix: sp.csr_array | None) -> dict[str, Any]:
+def _factor_to_json(size: int, matrix: Matrix) -> dict[str, Any]:
     if matrix is None:
         return {"unit": size}
+    if isinstance(matrix, Centred):
+        return {"centred": size}
     arrays = (matrix.indptr, matrix.indices, matrix.data)
     return {"size": size, "csr": [array.tolist() for array in arrays]}
 
 
-def _factor_from_json(data: Mapping[str, Any]) -> sp.csr_array | None:
+def _factor_from_json(data: Mapping[str, Any]) -> Matrix:
     if "unit" in data:
         return None
+    if "centred" in data:
+        return Centred(data["centred"])
     indptr, indices, weights = (np.array(part, dtype=np.int64) for part in data["csr"])
     return sp.csr_array((weights, indices, indptr), shape=(len(indptr) - 1, data["size"]))

@@ -73,7 +73,7 @@ def rebuilt(block: Any, domain: Domain) -> Rows:
     name = str(getattr(block, "name", ""))
     if isinstance(products := getattr(block, "products", None), Sequence):
         _require_same(domain, block.domain)
-        return ComposedRows(domain, products, name)
+        return ComposedRows(domain, products, name, getattr(block, "plans", None))
     if isinstance(parts := getattr(block, "parts", None), Sequence):
         _require_same(domain, block.domain)
         return KroneckerRows(domain, tuple(_product(part, domain) for part in parts), name)

@@ -79,7 +79,7 @@ def _of_strategy(measurement: Measurement, strategy: Strategy) -> list[Marginal]
     if any(last not in levels for levels in parts):
         return None
     found = []
-    for levels, _, variance, table in _split(measurement, [(levels, 0) for levels in parts]):
+    for levels, _, variance, table, _ in _split(measurement, [(levels, 0) for levels in parts]):
         tables = np.moveaxis(table, -1, 0)
         found += [Marginal(levels[:-1], k, variance, each) for k, each in enumerate(tables)]
     return found
