@@ -37,6 +37,15 @@ def marginal_matrix(shape, mask: int, vectors: int = 1, vector: int = 0) -> np.n
     return matrix if vectors == 1 else np.kron(matrix, np.eye(vectors)[vector])
 
 
+def centred_matrix(shape, mask: int, vectors: int = 1, vector: int = 0) -> np.ndarray:
+    """The rows n e_j - 1 along the attributes of a set, and sums along the others, written out."""
+    matrix: np.ndarray = np.ones((1, 1))
+    for level, size in enumerate(shape):
+        along = size * np.eye(size) - 1 if mask >> level & 1 else np.ones((1, size))
+        matrix = np.kron(matrix, along)
+    return matrix if vectors == 1 else np.kron(matrix, np.eye(vectors)[vector])
+
+
 class MeasuredWorld:
     """A random table, marginals of it with noise, and the same for a dense oracle."""
 
@@ -44,19 +53,27 @@ class MeasuredWorld:
         shape = domain.shape[: len(domain.attributes)]
         vectors = domain.size // math.prod(shape)
         self.prior, self.rows, self.values, self.noise = MarginalPrior(domain), [], [], []
-        table = rng.integers(0, 30, domain.size)
+        self.table = rng.integers(0, 30, domain.size)
         for _ in range(rng.integers(0, most + 1)):
             mask, vector = int(rng.integers(2 ** len(shape))), int(rng.integers(vectors))
-            matrix, variance = (
-                marginal_matrix(shape, mask, vectors, vector),
-                float(10 ** rng.uniform(0, 2)),
-            )
-            values = (matrix @ table + np.rint(rng.normal(0, variance**0.5, len(matrix)))).astype(float)
-            self.prior = self.prior.with_marginal(mask, vector, values, variance)
-            self.rows += list(matrix)
-            self.values += values.tolist()
-            self.noise += [variance] * len(matrix)
-        self.table = table
+            if rng.random() < 0.5:
+                self._measure(marginal_matrix(shape, mask, vectors, vector), mask, vector, rng)
+                continue
+            # A part alone, and so all parts within it: what is determined is closed under subsets.
+            several = sum(1 << level for level, size in enumerate(shape) if size > 1)
+            for part in range(2 ** len(shape)):
+                if not part & ~(mask & several):
+                    matrix = centred_matrix(shape, part, vectors, vector)
+                    self._measure(matrix, part, vector, rng, centred=True)
+
+    def _measure(self, matrix, mask: int, vector: int, rng, centred: bool = False) -> None:
+        variance = float(10 ** rng.uniform(0, 2))
+        noise = np.rint(rng.normal(0, variance**0.5, len(matrix)))
+        values = (matrix @ self.table + noise).astype(float)
+        self.prior = self.prior.with_marginal(mask, vector, values, variance, centred=centred)
+        self.rows += list(matrix)
+        self.values += values.tolist()
+        self.noise += [variance] * len(matrix)
 
     def dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The estimate of every cell, its covariance, and the projector on what was measured."""

@@ -10,8 +10,8 @@ likely, m_i the mean of a query's weights there and cov_i their covariance with 
     K0(q, r) = sum over determined T of f_T * product over T of cov_i * product over others of m_i m'_i
 
 is the covariance of two queries' estimates. T is *open* where it was measured in neither way. What is
-left of the queries' inner product, D(q, r), belongs to their open parts, and is a rational number that is
-known exactly. Everything is apart for each data vector: the count, and the vectors of the measures.
+left of the queries' inner product, D(q, r), belongs to their open parts, and is a rational number that
+is known exactly. Everything is apart for each data vector: the count, and the vectors of the measures.
 """
 
 from __future__ import annotations

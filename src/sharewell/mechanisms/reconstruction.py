@@ -77,8 +77,9 @@ class Reconstruction:
             prior, start = known.marginals or MarginalPrior(known.strategy.domain), 0
             for part, size in zip(known.strategy.parts, known.strategy.sizes, strict=True):
                 end = start + size
+                table, variance = np.asarray(values[start:end]), float(noise[start])
                 prior = prior.with_marginal(
-                    part.mask, part.vector, np.asarray(values[start:end]), float(noise[start])
+                    part.mask, part.vector, table, variance, centred=part.centred
                 )
                 start = end
             known.marginals = prior

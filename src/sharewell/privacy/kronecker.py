@@ -191,7 +191,7 @@ class ComposedRows:
     domain: Domain
     products: Sequence[tuple[Factors, Fraction]]
     name: str
-    #: Where every payer has a plan of their own: by payer, the fraction of their amount for each product.
+    #: Where every payer has a plan of their own: the fractions of their amount for the products.
     plans: Mapping[str, Sequence[Fraction]] | None = None
     parts: tuple[tuple[KroneckerProduct, Fraction], ...] = field(init=False)
 

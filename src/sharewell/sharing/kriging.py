@@ -196,7 +196,10 @@ class Kriging:
         """The sets of some attributes that a measured marginal contains."""
         found = self._sets.get((vector, within))
         if found is None:
-            largest = {within & set(m.levels) for m in self._marginals if m.vector == vector}
+            marginals = [m for m in self._marginals if m.vector == vector]
+            largest = {within & set(m.levels) for m in marginals if not m.centred}
+            # Centred rows tell of their own set alone, and those of its subsets are measured too.
+            largest |= {frozenset(m.levels) for m in marginals if within.issuperset(m.levels)}
             if sum(2 ** len(each) for each in largest) > MOST_SETS:
                 largest = {a for a in largest if not any(a < b for b in largest)}
             if sum(2 ** len(each) for each in largest) > MOST_SETS:
@@ -209,16 +212,17 @@ class Kriging:
         """The variance f_T of a unit of a part."""
         found = self._factors.get((vector, chosen))
         if found is None:
-            precision = sum(
-                (1 / (arb(variance) * rows) for variance, rows, _ in self._containing(vector, chosen)),
-                arb(0),
-            )
+            precision = arb(0)
+            for variance, rows, marginal in self._containing(vector, chosen):
+                precision += (arb(rows) if marginal.centred else 1 / arb(rows)) / arb(variance)
             found = self._factors[vector, chosen] = 1 / precision
         return found
 
     def _containing(self, vector: int, chosen: frozenset[int]) -> Iterator[tuple[float, int, Marginal]]:
         for marginal in self._marginals:
-            if marginal.vector == vector and chosen <= set(marginal.levels):
+            levels = set(marginal.levels)
+            tells = chosen == levels if marginal.centred else chosen <= levels
+            if marginal.vector == vector and tells:
                 yield marginal.variance, math.prod(marginal.table.shape), marginal
 
     def _mean(self, query: LinearQuery) -> arb:
@@ -248,7 +252,7 @@ class Kriging:
             for variance, rows, marginal in self._containing(vector, chosen):
                 others = tuple(at for at, level in enumerate(marginal.levels) if level not in chosen)
                 summed = marginal.table.sum(axis=others, dtype=np.int64)
-                found = found + summed / (np.longdouble(variance) * rows)
+                found = found + summed / (np.longdouble(variance) * (1 if marginal.centred else rows))
                 self.work += 2.0 * rows
             self._tables[vector, chosen] = found
         return found

@@ -4,7 +4,8 @@ Along an attribute, cells with the same weights in every query are one *class*. 
 constant within classes are mapped to such functions by the normal equations of every marginal and of
 every query, and so are those that sum to zero within classes. What is estimated is therefore the sum of
 the cells of each combination of classes, and a marginal tells of it what its rows, summed by class, do:
-each sum has the variance of one row times the number of rows in it. Nothing else is lost or gained.
+each sum has the variance of one row times the number of rows in it. Nothing else is lost or gained. The
+same holds for the centred rows n e_j - 1 of a marginal; where all cells are one class, their sum is 0.
 """
 
 from __future__ import annotations
@@ -35,14 +36,19 @@ class Marginal(NamedTuple):
     vector: int
     variance: float
     table: NDArray[np.int64]
+    #: Whether its rows are n e_j - 1 along every attribute, and not e_j.
+    centred: bool = False
 
 
 def marginals_of(measurement: Measurement) -> list[Marginal] | None:
     """The marginals that a measurement consists of; None where it is of something else."""
     block = measurement.block
     if isinstance(block, MarginalSeed):
+        if any(part.rows for part in block.parts):
+            return None
         parts = [(part.attributes, part.vector) for part in block.parts]
-        return list(_split(measurement, parts))
+        pairs = zip(_split(measurement, parts), block.parts, strict=True)
+        return [marginal._replace(centred=part.centred) for marginal, part in pairs]
     if isinstance(block, Strategy):
         return _of_strategy(measurement, block)
     if isinstance(block, GroupedBlock) and (found := _complete(block)) is not None:
@@ -196,33 +202,51 @@ class MergedCells:
         self, marginals: Iterable[Marginal], with_values: bool
     ) -> Iterator[tuple[sp.csr_array, NDArray[np.longdouble], NDArray[np.float64]]]:
         """Marginals summed by class, averaged where they become alike: rows, values and variances."""
-        precisions: dict[tuple[tuple[int, ...], int], float] = {}
-        tables: dict[tuple[tuple[int, ...], int], NDArray[np.longdouble]] = {}
-        for levels, vector, variance, table in marginals:
-            if vector not in self.vectors:
-                continue
+        precisions: dict[tuple[tuple[int, ...], int, bool], float] = {}
+        tables: dict[tuple[tuple[int, ...], int, bool], NDArray[np.longdouble]] = {}
+        for levels, vector, variance, table, centred in marginals:
             kept = tuple(level for level in levels if level in self._classes)
+            if vector not in self.vectors or (centred and len(kept) < len(levels)):
+                continue
             merged = math.prod(self._domain.shape[level] for level in levels if level not in kept)
             weight = 1 / (max(variance, 1e-12) * merged)
-            key = kept, vector
+            key = kept, vector, centred
             precisions[key] = precisions.get(key, 0.0) + weight
             if with_values:
                 summed = self._summed(table, levels).astype(np.longdouble) * np.longdouble(weight)
                 tables[key] = tables[key] + summed if key in tables else summed
-        for (kept, vector), precision in precisions.items():
+        for (kept, vector, centred), precision in precisions.items():
             sizes = np.ones(1)
             for level in kept:
                 sizes = np.multiply.outer(sizes, self._sizes[level])
             rows = self._marginal_rows(kept, vector)
+            if centred:
+                rows = self._centring(kept) @ rows
             values = np.zeros(rows.shape[0], dtype=np.longdouble)
             if with_values:
-                values = tables[kept, vector].ravel() / np.longdouble(precision)
+                values = tables[kept, vector, centred].ravel() / np.longdouble(precision)
             yield rows, values, sizes.ravel() / precision
 
-    def weights(self, marginals: Iterable[Marginal]) -> int:
+    def weights(self, marginals: Sequence[Marginal]) -> int:
         """How many weights the rows of `marginals` have."""
-        kept = {(frozenset(self._classes.keys() & m.levels), m.vector) for m in marginals}
-        return len(kept) * self.count
+        known = self._classes.keys()
+        own = {(frozenset(known & m.levels), m.vector) for m in marginals if not m.centred}
+        centred = {(m.levels, m.vector) for m in marginals if m.centred and self._tells_apart(m.levels)}
+        rows = sum(math.prod(self.shape[level] for level in levels) for levels, _ in centred)
+        return (len(own) + rows) * self.count
+
+    def _tells_apart(self, levels: Iterable[int]) -> bool:
+        """Whether every one of some attributes has several classes."""
+        return all(level in self._classes for level in levels)
+
+    def _centring(self, kept: Sequence[int]) -> sp.csr_array:
+        """The rows of a centred marginal, summed by class, from those of the marginal."""
+        found = sp.csr_array(np.ones((1, 1), dtype=np.int64))
+        for level in kept:
+            sizes = self._sizes[level].astype(np.int64)
+            along = self._domain.shape[level] * np.eye(len(sizes), dtype=np.int64) - sizes[:, None]
+            found = sp.kron(found, sp.csr_array(along), format="csr")
+        return sp.csr_array(found)
 
     def _summed(self, table: NDArray[np.int64], levels: Sequence[int]) -> NDArray[np.int64]:
         others = tuple(axis for axis, level in enumerate(levels) if level not in self._classes)
