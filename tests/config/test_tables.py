@@ -18,7 +18,7 @@ from sharewell.config.tables import (
     _variances_of_marginals,
     summarize_tables,
 )
-from sharewell.mechanisms.marginal_seed import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior
 from sharewell.query.workload import marginal
 
 CONFIG = """
@@ -155,7 +155,7 @@ def test_a_table_that_is_too_large_for_one_question_is_counted():
 def test_a_thousand_columns_are_summarized():
     sizes = [2 + at % 90 for at in range(1_000)]
     assert _count_larger(sizes, 3, 10_000) > 10**7
-    measured = [((at, at + 1), 3.0) for at in range(999)]
+    measured = [(MarginalPart((at, at + 1), 0, Fraction(1)), 3.0) for at in range(999)]
     assert len([s for s in _variances_of_marginals(sizes, measured) if len(s) == 2]) == 999
 
 

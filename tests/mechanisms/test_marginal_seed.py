@@ -10,6 +10,7 @@ from operator import and_
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
@@ -52,7 +53,10 @@ class MeasuredWorld:
     def __init__(self, domain: Domain, rng: np.random.Generator, *, most: int = 3) -> None:
         shape = domain.shape[: len(domain.attributes)]
         vectors = domain.size // math.prod(shape)
-        self.prior, self.rows, self.values, self.noise = MarginalPrior(domain), [], [], []
+        self.prior = MarginalPrior(domain)
+        self.rows: list[np.ndarray] = []
+        self.values: list[float] = []
+        self.noise: list[float] = []
         self.table = rng.integers(0, 30, domain.size)
         for _ in range(rng.integers(0, most + 1)):
             mask, vector = int(rng.integers(2 ** len(shape))), int(rng.integers(vectors))
@@ -238,7 +242,7 @@ def test_a_row_of_a_seed_is_found_where_it_is_one():
     measured = MarginalSeed.of(WithVectors(domain.attributes), [("a0",), ()], vectors=[0, 2])
     assert [part.vector for part in measured.parts] == [0, 0, 2, 2]
     chosen = measured.products[2][0][3]
-    assert chosen is not None
+    assert isinstance(chosen, sp.csr_array)
     assert chosen.toarray().tolist() == [[0, 0, 1]]
     assert MarginalSeed.from_json(measured.domain, measured.to_json()).parts == measured.parts
 

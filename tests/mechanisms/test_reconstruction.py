@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
-from sharewell.mechanisms import reconstruction, seed
+from sharewell.mechanisms import p_identity, reconstruction, seed
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.measurements import MeasurementBatch
@@ -171,8 +171,9 @@ def test_changing_the_solver_as_rows_come_in_changes_nothing(case):
     ],
 )
 def test_the_solver_is_chosen_by_size(shape, name, rows, solver):
-    known = Reconstruction(SEEDS[name](line_of(*shape)))
-    known.observe_seed(np.zeros(len(known.measurements.strategy)), 1.0)
+    strategy = SEEDS[name](line_of(*shape))
+    known = Reconstruction(strategy)
+    known.observe_seed(np.zeros(len(strategy)), 1.0)
     known.measurements.count = rows
     assert type(known.solver()) is solver
 
@@ -568,10 +569,14 @@ def test_the_gradient_of_the_optimised_seed_is_that_of_finite_differences():
     ranges = dense(workload.ranges(line_of(6)))
     gram = ranges.T @ ranges / 10
     at = rng.random(12)
-    error, gradient = seed._error_and_gradient(at, gram)
+    error, gradient = p_identity._error_and_gradient(at, gram)
     steps = np.eye(12) * 1e-6
     numeric = [
-        (seed._error_and_gradient(at + s, gram)[0] - seed._error_and_gradient(at - s, gram)[0]) / 2e-6
+        (
+            p_identity._error_and_gradient(at + s, gram)[0]
+            - p_identity._error_and_gradient(at - s, gram)[0]
+        )
+        / 2e-6
         for s in steps
     ]
     assert gradient == pytest.approx(np.array(numeric), rel=1e-5)
@@ -595,6 +600,6 @@ def test_what_a_workload_asks_of_an_attribute_is_the_gram_matrix_of_its_weights_
 
 
 def test_an_attribute_too_long_to_optimise_keeps_the_identity():
-    gram = np.eye(seed.MOST_OPTIMIZED + 1)
-    assert seed._optimize(gram, 12, 1).matrix is None
+    gram = np.eye(p_identity.MOST_OPTIMIZED + 1)
+    assert p_identity.p_identity(gram, 12, 1).matrix is None
     assert Rows(3).count == 3

@@ -53,8 +53,9 @@ def seeds(path) -> list:
 
 def test_the_optimizer_of_this_test_finds_something_else(path, elsewhere):
     config = read_config(path)
-    assert config.make.seed is not None
-    assert config.make.seed.to_json()["parts"] != seeds(path)[0]
+    seed = config.make.seed_of(config.shares)
+    assert seed is not None
+    assert seed.to_json()["parts"] != seeds(path)[0]
 
 
 def test_a_ledger_continues_with_its_own_seed_on_another_machine(elsewhere):
@@ -77,4 +78,4 @@ def test_a_seed_of_another_name_is_refused(path):
     make = read_config(path).make
     domain = read_config(path).domain
     with pytest.raises(PrivacyError, match="another seed"):
-        make.with_seed(seed.identity(domain).to_json(), domain)
+        make.with_seed([seed.identity(domain).to_json()], domain)

@@ -172,7 +172,7 @@ def _check_file(config: Config) -> Iterator[Diagnostic]:
             f"Replace these by public values, and delete the marks "
             f"({'line' if len(marked) == 1 else 'lines'} {lines}).",
         )
-    seed = config.make.seed
+    seed = config.make.seed_of(config.shares)
     if seed is not None and len(seed) > MANY_ROWS:
         yield Diagnostic(
             "note",
@@ -218,7 +218,10 @@ def _step_limits(config: Config) -> Iterator[Fraction]:
     yield Fraction(MAX_WEIGHT)
     yield Fraction(MAX_SUM - 1, config.max_rows or MAX_ROWS)
     donated = sum(config.shares.values(), Fraction(0)) * config.make.seed_fraction
-    costs = [config.make.price, *(part.weight * donated for part in marginal_parts(config.make.seed))]
+    costs = [
+        config.make.price,
+        *(part.weight * donated for part in marginal_parts(config.make.seed_of(config.shares))),
+    ]
     if cost := min(filter(None, costs), default=None):
         # The scale is the sensitivity over the cost, or over the square root of twice the cost.
         pure = config.budget.currency == "pure"

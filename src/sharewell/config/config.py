@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -28,7 +29,7 @@ from sharewell.config.section import (
 from sharewell.config.service import Service, read_service
 from sharewell.engine.data_vector import MAX_ROWS, DataVector
 from sharewell.engine.vectorize import vectorize
-from sharewell.errors import ConfigError, DomainError, SqlError
+from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.declaration import PublicContext
 from sharewell.mechanisms.registry import MECHANISMS, MechanismFactory
@@ -57,6 +58,8 @@ from sharewell.sharing.plan import asked_together
 
 #: Without given questions, counts by two columns are assumed where they have at most so many groups.
 MAX_ASSUMED_GROUPS = 200
+#: How an expected question begins that is SQL, and not a list of columns.
+SELECT = re.compile(r"\s*(SELECT|WITH)\b", re.IGNORECASE)
 
 THRESHOLD = ValueType(
     'a number of rows such as 250, or a percentage such as "0.1%"',
@@ -118,7 +121,8 @@ ANALYST_OPTIONS = (
         "expects",
         STRINGS,
         [],
-        "questions they are likely to ask, for `sharewell plan` and the seed `optimized`",
+        "questions they are likely to ask, as SQL or as columns to count by, for `sharewell plan` and "
+        "the seeds `planned` and `optimized`",
     ),
 )
 MECHANISM_OPTIONS = (
@@ -336,6 +340,8 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         budget,
         dataset["population"],
         lambda: asked_together(domain, expected_workloads(domain, name, analysts)),
+        dataset["neighbours"],
+        lambda: expected_workloads(domain, name, [each for each in analysts if each.expects]),
     )
     scheduler_name, scheduler_options = _read_scheduler(sections["scheduler"])
     config = Config(
@@ -483,6 +489,13 @@ def _read_options(section: Section, name: str, kinds: Mapping[str, Any]) -> dict
     return values
 
 
+def _count_by(columns: str, domain: Domain) -> GroupedBlock:
+    """A table of counts that is given by its columns, such as "age, region"."""
+    levels = [domain.index(name.strip()) for name in columns.split(",")]
+    cells = {level: np.arange(domain.attributes[level].size) for level in levels}
+    return GroupedBlock(LinearQuery.all(domain), cells)
+
+
 def expected_workloads(
     domain: Domain, table: str, analysts: Sequence[Analyst]
 ) -> dict[str, Sequence[Question]]:
@@ -499,8 +512,11 @@ def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question
                     yield GroupedBlock(rows, {level: cells[level] for level in levels})
     for at, text in enumerate(analyst.expects):
         try:
-            yield from compile_sql(text, domain, table=table).blocks
-        except SqlError as error:
+            if SELECT.match(text):
+                yield from compile_sql(text, domain, table=table).blocks
+            else:
+                yield _count_by(text, domain)
+        except (SqlError, QueryError, DomainError) as error:
             raise ConfigError(
                 f"analysts.{analyst.name}.expects[{at}] cannot be answered: {error.message}",
                 hint=error.hint,

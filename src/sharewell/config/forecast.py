@@ -18,8 +18,8 @@ from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism, Prospect, Question, standard_errors
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.registry import MechanismFactory
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.closed_form import as_marginals, errors_of, sampled
@@ -119,7 +119,7 @@ def join_names(names: Sequence[str], most: int = 5) -> str:
 
 def dry_run(config: Config) -> Mechanism:
     """The configured mechanism at its start, without data."""
-    seed = config.make.seed
+    seed = config.make.seed_of(config.shares)
     if seed is not None and len(seed) > MAX_SEED_ROWS:
         raise SharingError(
             f"mechanism.seed {seed.name!r} has {len(seed):,} rows here, which is too many.",
@@ -189,9 +189,9 @@ def _forecast(config: Config, mechanism: Mechanism, analyst: Analyst) -> Iterabl
 
 def _is_determined(make: MechanismFactory) -> bool:
     """Whether the seed determines the answer to every question, or says at once that it does not."""
-    if isinstance(make.seed, MarginalSeed):
+    if not isinstance(make.seed, Strategy):
         return True
-    return bool(make.seed_fraction) and make.seed is not None and make.seed.covariance is not None
+    return bool(make.seed_fraction) and make.seed.covariance is not None
 
 
 def _describe(included: int, of: int, analyst: Analyst) -> str:
@@ -252,7 +252,7 @@ def current_candidate(config: Config) -> Candidate | None:
     stream = list(in_turns(config.workloads()))
     errors: Sequence[tuple[float, ...] | None]
     if config.domain.size > MOST_CELLS:
-        seed = as_marginals(make.seed)
+        seed = as_marginals(make.seed.bought_by(config.shares))
         if seed is None:
             return None
         workloads = {name: sampled(asked) for name, asked in config.workloads().items()}

@@ -19,10 +19,14 @@ import numpy as np
 
 from sharewell.config.config import Config
 from sharewell.errors import PrivacyError
+from sharewell.mechanisms.cell_prior import MeasuredPart, cell_covariance
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.privacy.noise import gaussian_scale, gaussian_variance, laplace_scale, laplace_variance
 from sharewell.query.block import Neighbours
+from sharewell.query.domain import Domain
+from sharewell.sharing.closed_form import dry_curator, part_variances
 
 #: Tables by up to so many columns are summarized.
 MAX_COLUMNS = 3
@@ -57,6 +61,14 @@ def marginal_parts(seed: object) -> tuple[MarginalPart, ...]:
     return seed.parts if isinstance(seed, MarginalSeed) else ()
 
 
+def _most(config: Config) -> tuple[str, Fraction]:
+    return max(config.shares.items(), key=lambda each: each[1])
+
+
+def _least(config: Config) -> tuple[str, Fraction]:
+    return min(config.shares.items(), key=lambda each: each[1])
+
+
 def summarize_tables(config: Config) -> tuple[TableSummary, ...]:
     """Summarize the tables by one, two and three columns; empty where errors depend on the data."""
     make, domain = config.make, config.domain
@@ -66,7 +78,15 @@ def summarize_tables(config: Config) -> tuple[TableSummary, ...]:
     shares = list(config.shares.values())
     # Analysts who are alone have seeds of their own; the best and the worst are shown.
     donations = [max(shares), min(shares)] if make.independent else [sum(shares, Fraction(0))] * 2
-    best, worst = (_free_variances(config, make.seed, each * make.seed_fraction) for each in donations)
+    if isinstance(make.seed, PlannedSeed) and make.independent:
+        # Each has a plan of their own.
+        seeds = [make.seed_of({who: share}) for who, share in (_most(config), _least(config))]
+    else:
+        seeds = [make.seed_of(config.shares)] * 2
+    best, worst = (
+        _free_variances(config, seed, each * make.seed_fraction)
+        for seed, each in zip(seeds, donations, strict=True)
+    )
     paid = None if make.price is None else math.sqrt(_variance(config, make.price, 1, 1))
     found = []
     for count in range(1, min(MAX_COLUMNS, len(sizes)) + 1):
@@ -101,16 +121,18 @@ def _free_variances(
         if seed is None or not donated:
             return {}
         if isinstance(seed, MarginalSeed):
-            counts = (part for part in seed.parts if part.vector == 0)
-            measured = [
-                (part.attributes, _variance(config, part.weight * donated, 1, 1)) for part in counts
-            ]
-            return _variances_of_marginals(sizes, measured)
+            curator = dry_curator(config.domain, config.budget.currency, config.neighbours)
+            noise_of = part_variances(seed, donated, curator)
+            pairs = list(zip(seed.parts, noise_of, strict=True))
+            if any(part.rows for part in seed.parts):
+                return dict(_variances_of_cells(config.domain, pairs))
+            return _variances_of_marginals(sizes, [(p, v) for p, v in pairs if p.vector == 0])
         noise = _variance(config, donated, *_sensitivities(seed, config.neighbours))
         if seed.marginals is not None:
             levels = range(len(sizes))
             masks = [tuple(at for at in levels if mask >> at & 1) for mask in seed.marginals]
-            return _variances_of_marginals(sizes, [(mask, noise) for mask in masks])
+            parts = [MarginalPart(mask, 0, Fraction(1)) for mask in masks]
+            return _variances_of_marginals(sizes, [(part, noise) for part in parts])
         return dict(_variances_of_product(seed, len(sizes), noise))
     except PrivacyError:
         return {}  # Too little to measure anything with: nothing is free.
@@ -131,13 +153,16 @@ def _variance(config: Config, cost: Fraction, absolute: int, squared: int) -> fl
 
 
 def _variances_of_marginals(
-    sizes: Sequence[int], measured: Iterable[tuple[Attributes, float]]
+    sizes: Sequence[int], measured: Iterable[tuple[MarginalPart, float]]
 ) -> Variances:
     """The variance of a cell of every determined table: K0 of `mechanisms/marginal_seed.py`."""
     precisions: defaultdict[Attributes, float] = defaultdict(float)
-    for attributes, variance in measured:
-        size = math.prod(sizes[at] for at in attributes)
-        for part in _subsets(attributes):
+    for rows, variance in measured:
+        size = math.prod(sizes[at] for at in rows.attributes)
+        if rows.centred:
+            precisions[rows.attributes] += size / variance
+            continue
+        for part in _subsets(rows.attributes):
             precisions[part] += 1 / (variance * size)
     return {
         table: sum(
@@ -145,7 +170,22 @@ def _variances_of_marginals(
         )
         / math.prod(sizes[at] for at in table) ** 2
         for table in precisions
+        if len(table) <= MAX_COLUMNS
     }
+
+
+def _variances_of_cells(
+    domain: Domain, measured: Iterable[tuple[MarginalPart, float]]
+) -> Iterator[tuple[Attributes, float]]:
+    """The mean variance of the cells of every table, from the covariance of all cells."""
+    parts = [MeasuredPart(part, 1 / variance, np.zeros(0)) for part, variance in measured]
+    covariance = cell_covariance(domain, parts).reshape(*domain.shape, *domain.shape)
+    levels = range(len(domain.shape))
+    for table in _subsets(tuple(levels)):
+        others = tuple(at for at in levels if at not in table)
+        axes = (*others, *(len(levels) + at for at in others))
+        cells = math.prod(domain.shape[at] for at in table)
+        yield table, float(np.trace(covariance.sum(axis=axes).reshape(cells, cells))) / cells
 
 
 def _subsets(attributes: Attributes) -> Iterator[Attributes]:

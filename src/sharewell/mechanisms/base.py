@@ -17,6 +17,7 @@ from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import OverBudget, QueryError, UnknownPayer
 from sharewell.mechanisms.declaration import Guarantee, PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import Option
 from sharewell.privacy.budget import Amount
@@ -359,7 +360,7 @@ def _placed(prospect: Prospect | None, places: Sequence[int], size: int) -> Pros
 
 
 #: A set of rows to measure at the start.
-Seed = Strategy | MarginalSeed
+Seed = Strategy | MarginalSeed | PlannedSeed
 
 
 def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
@@ -367,15 +368,15 @@ def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
     return decode_seed(domain, data) if is_seed(data) else Block.from_json(domain, data)
 
 
-def decode_seed(domain: Domain, data: Mapping[str, Any]) -> Seed:
+def decode_seed(domain: Domain, data: Mapping[str, Any]) -> Strategy | MarginalSeed:
     """The seed that a ledger holds as plain data."""
-    kind: type[Seed] = MarginalSeed if data["kind"] == MarginalSeed.kind else Strategy
+    kind: type[Strategy | MarginalSeed] = Strategy if data["kind"] == Strategy.kind else MarginalSeed
     return kind.from_json(domain, data)
 
 
 def is_seed(measured: Mapping[str, Any]) -> bool:
     """Whether what was measured, as plain data, is a seed, and not the rows of a question."""
-    return measured.get("kind") in (Strategy.kind, MarginalSeed.kind)
+    return measured.get("kind") in (Strategy.kind, MarginalSeed.kind, MarginalSeed.planned_kind)
 
 
 def standard_errors(variances: NDArray[np.float64], block: Sequence[LinearQuery]) -> tuple[float, ...]:

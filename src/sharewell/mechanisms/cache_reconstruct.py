@@ -89,7 +89,7 @@ class CacheReconstruct(Mechanism):
     @classmethod
     def arguments(cls, options: Mapping[str, Any], context: PublicContext) -> dict[str, Any]:
         """Make the seed that the options name, and the price from the budget."""
-        seed = seeds.configured(options["seed"], context.domain, context.workload)
+        seed = seeds.configured(options["seed"], context)
         return {**options, "seed": seed, "query_budget": options["query_budget"] * context.budget.total}
 
     @property
@@ -170,12 +170,14 @@ class CacheReconstruct(Mechanism):
     def _learn(self, measured: Measurement) -> None:
         """Add a measurement to the cache."""
         if isinstance(measured.block, Strategy | MarginalSeed):
-            if measured.block is not self.seed and measured.block.to_json() != self.seed.to_json():
+            seed = self.seed.bought_by(measured.bill)
+            if measured.block is not seed and measured.block.to_json() != seed.to_json():
                 raise PrivacyError(
                     "The ledger holds measurements of another seed.",
                     hint=f"Use the seed that it was begun with: {measured.block.name}.",
                 )
-            self._reconstruction.observe_seed(measured.values, measured.variances)
+            parts = seed if isinstance(seed, MarginalSeed) else None
+            self._reconstruction.observe_seed(measured.values, measured.variances, parts)
             self._donors.update(measured.bill)
             self._seeded = True
             return
@@ -270,7 +272,7 @@ class CacheReconstruct(Mechanism):
         """What the solver takes for all rows; with `pay`, as if none of them were measured yet."""
         rows = 1 if isinstance(question, LinearQuery) else len(question)
         operations, memory = self._reconstruction.solver(rows).work(rows, rows if pay else 0)
-        if isinstance(self.seed, MarginalSeed):
+        if not isinstance(self.seed, Strategy):
             # Every pair of a query's products is weighed.
             queries = [question] if isinstance(question, LinearQuery) else question
             operations += PER_PAIR * sum(query.product_count**2 for query in queries)
@@ -282,7 +284,8 @@ class CacheReconstruct(Mechanism):
         """Admit a new analyst, whose donation is measured as further seed rows."""
         if self.seed_fraction:
             # Refuses a share that is too small to measure with, before it is granted.
-            self.curator.scales(self.seed, amount(share, "A share") * self.seed_fraction)
+            donation = amount(share, "A share") * self.seed_fraction
+            self.curator.scales(self.seed.bought_by({analyst: donation}), donation)
         super().join(analyst, share)
         self._donate([analyst])
 
@@ -297,16 +300,18 @@ class CacheReconstruct(Mechanism):
         """Measure the seed with a fraction of these analysts' shares, or with what is left of it."""
         parts = {a: self.curator.share(a) * self.seed_fraction for a in analysts}
         bill = {a: min(part, self.curator.left(a)) for a, part in parts.items()}
-        if not any(bill.values()):
+        bill = {analyst: part for analyst, part in bill.items() if part}
+        if not bill:
             return
         try:
-            self.curator.scales(self.seed, sum(bill.values(), Fraction(0)))
+            self.curator.scales(self.seed.bought_by(bill), sum(bill.values(), Fraction(0)))
         except PrivacyError:
             return  # Too little to measure anything with.
-        self._measure_seed({analyst: part for analyst, part in bill.items() if part})
+        self._measure_seed(bill)
 
     def _measure_seed(self, bill: dict[str, Fraction]) -> None:
-        self._learn(self.curator.measure(self.seed, sum(bill.values(), Fraction(0)), bill))
+        seed = self.seed.bought_by(bill)
+        self._learn(self.curator.measure(seed, sum(bill.values(), Fraction(0)), bill))
 
 
 def _fraction(value: Amount) -> Fraction:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sharewell.privacy.budget import Budget
-from sharewell.query.block import Block
+from sharewell.query.block import Block, Neighbours
 from sharewell.query.domain import Domain
+from sharewell.query.linear import LinearQuery
 
 
 @dataclass(frozen=True)
@@ -33,3 +34,6 @@ class PublicContext:
     population: int | None
     #: Compiles all queries that the analysts are expected to ask.
     workload: Callable[[], Block]
+    neighbours: Neighbours = "add-remove"
+    #: Compiles what analysts expect to ask, by name: of those only for whom something is given.
+    expected: Callable[[], Mapping[str, Sequence[LinearQuery | Block]]] = dict

@@ -7,7 +7,7 @@ attributes' sizes instead of their product.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -95,6 +95,14 @@ class KroneckerSum:
                 part = self.factors[level][at].times(part, axis=level)
             total += coefficient * part
         return total
+
+
+def written_out(matrices: Iterable[Vector]) -> Vector:
+    """The Kronecker product of small matrices."""
+    product = np.ones((1, 1))
+    for matrix in matrices:
+        product = np.asarray(np.kron(product, matrix))
+    return product
 
 
 class KroneckerPrior:

@@ -53,26 +53,28 @@ MOST_REMEMBERED = 4096
 class MarginalPart(NamedTuple):
     """Rows over some attributes of one data vector, by position, and their share of a donation.
 
-    They are a marginal, or centred along every attribute; or, where `rows` are given, any Kronecker
-    product of them.
+    They are a marginal, or centred along every attribute; or a Kronecker product of the `rows` given for
+    each of them, where None stands for centred ones.
     """
 
     attributes: tuple[int, ...]
     vector: int
     weight: Fraction
     centred: bool = False
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[Rows | None, ...] = ()
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What is measured: the same for two parts that differ in weight only."""
-        return self.attributes, self.vector, self.centred, tuple(rows.key for rows in self.rows)
+        rows = tuple(each and each.key for each in self.rows)
+        return self.attributes, self.vector, self.centred, rows
 
     def matrices(self, shape: Sequence[int]) -> tuple[Matrix, ...]:
         """The matrix along each of the attributes."""
-        if self.rows:
-            return tuple(rows.matrix for rows in self.rows)
-        return tuple(Centred(shape[at]) if self.centred else None for at in self.attributes)
+        if not self.rows:
+            return tuple(Centred(shape[at]) if self.centred else None for at in self.attributes)
+        pairs = zip(self.attributes, self.rows, strict=True)
+        return tuple(Centred(shape[at]) if rows is None else rows.matrix for at, rows in pairs)
 
     @property
     def mask(self) -> int:
@@ -85,6 +87,8 @@ class MarginalSeed:
     """Marginals to measure at the start, each for its share of the donations: the weights sum to 1."""
 
     kind = "composed"
+    #: With a plan for each donor.
+    planned_kind = "planned"
 
     domain: Domain
     parts: tuple[MarginalPart, ...]
@@ -103,9 +107,9 @@ class MarginalSeed:
                 raise QueryError(
                     f"A seed's marginal over {part.attributes} does not name attributes in order."
                 )
-            if part.rows and [rows.size for rows in part.rows] != [
-                self.domain.shape[at] for at in part.attributes
-            ]:
+            sizes = [self.domain.shape[at] for at in part.attributes]
+            fit = [n if rows is None else rows.size for rows, n in zip(part.rows, sizes, strict=False)]
+            if part.rows and (fit != sizes or part.centred):
                 raise QueryError("The rows of a seed's part do not fit its attributes.")
             if part.weight <= 0 or not 0 <= part.vector < self.vectors:
                 raise QueryError("A seed's marginal needs a positive weight and a vector of the domain.")
@@ -148,9 +152,10 @@ class MarginalSeed:
         """The number of rows of each part."""
         shape = self.domain.shape
         return tuple(
-            math.prod(rows.count for rows in part.rows)
-            if part.rows
-            else math.prod(shape[at] for at in part.attributes)
+            math.prod(
+                shape[at] if matrix is None else matrix.shape[0]
+                for at, matrix in zip(part.attributes, part.matrices(shape), strict=True)
+            )
             for part in self.parts
         )
 
@@ -175,6 +180,10 @@ class MarginalSeed:
                 factors[last] = sp.csr_array(unit[[part.vector]])
             found.append((factors, part.weight))
         return tuple(found)
+
+    def bought_by(self, bill: Mapping[str, Any]) -> MarginalSeed:
+        """The same rows, whoever donates."""
+        return self
 
     def row_of(self, query: LinearQuery) -> int | None:
         """The position of a query among the rows, part after part; None where it is not one of them."""
@@ -208,10 +217,11 @@ class MarginalSeed:
         shape, last = self.domain.shape, len(self.domain.attributes)
         parts = []
         for part in self.parts:
-            forms = [rows.to_json() for rows in part.rows] or [
-                {"centred" if part.centred else "unit": shape[level]} for level in part.attributes
-            ]
-            factors: list[Any] = [list(pair) for pair in zip(part.attributes, forms, strict=True)]
+            factors: list[Any] = []
+            for at, level in enumerate(part.attributes):
+                rows = part.rows[at] if part.rows else None
+                centred = {"centred" if part.centred or part.rows else "unit": shape[level]}
+                factors.append([level, centred if rows is None else rows.to_json()])
             if self.domain.measures:
                 csr = [[0, 1], [part.vector], [1]]
                 factors.append([last, {"size": self.vectors, "csr": csr}])
@@ -220,7 +230,7 @@ class MarginalSeed:
         if self.plans is None:
             return form
         plans = {donor: [str(weight) for weight in plan] for donor, plan in self.plans.items()}
-        return form | {"kind": "planned", "plans": plans}
+        return form | {"kind": self.planned_kind, "plans": plans}
 
     @classmethod
     def from_json(cls, domain: Domain, data: Mapping[str, Any]) -> MarginalSeed:
@@ -231,8 +241,9 @@ class MarginalSeed:
             vector = factors.pop(last)["csr"][1][0] if last in factors else 0
             forms, weight = list(factors.values()), Fraction(part["fraction"])
             centred = bool(forms) and all("centred" in form for form in forms)
-            rows = () if centred else tuple(Rows.from_json(form) for form in forms)
-            rows = rows if any(each.matrix is not None for each in rows) else ()
+            rows: tuple[Rows | None, ...] = ()
+            if not centred and not all("unit" in form for form in forms):
+                rows = tuple(None if "centred" in form else Rows.from_json(form) for form in forms)
             parts.append(MarginalPart(tuple(factors), vector, weight, centred, rows))
         stored = data.get("plans")
         plans = stored and {who: tuple(map(Fraction, plan)) for who, plan in stored.items()}
@@ -297,6 +308,13 @@ class MarginalPrior:
             precision, weighted = known.precision + precision, known.weighted + weighted
         same[vector, mask] = MeasuredMarginal(precision, weighted)
         return new
+
+    def measured_parts(self) -> Iterator[tuple[MarginalPart, float, Vector]]:
+        """Every marginal and every part measured alone: its precision, and the values weighted by it."""
+        for centred, measured in ((False, self._measured), (True, self._centred)):
+            for (vector, mask), (precision, weighted) in measured.items():
+                part = MarginalPart(tuple(self._levels(mask)), vector, Fraction(1), centred)
+                yield part, precision, weighted
 
     def measured_row(self, mask: int, vector: int, at: int) -> tuple[float, float] | None:
         """The mean of all measurements of one row of a marginal, and its variance."""

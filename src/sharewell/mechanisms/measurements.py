@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, cell_estimates
 from sharewell.mechanisms.kronecker import KroneckerPrior
 from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.linear import LinearQuery
 
@@ -53,11 +55,13 @@ class Measurements:
     order, and gives the same numbers to the last bit.
     """
 
-    strategy: Strategy | MarginalSeed
+    strategy: Strategy | MarginalSeed | PlannedSeed
     seed_precision: float = 0.0
     seed_weighted: Vector | None = None
     #: What was measured of a seed of marginals, and of marginals that were bought row by row.
     marginals: MarginalPrior | None = None
+    #: Parts of a planned seed that are no marginals: with them everything is determined.
+    products: dict[tuple[Any, ...], MeasuredPart] = field(default_factory=dict)
     batches: list[MeasurementBatch] = field(default_factory=list)
     #: How many rows there are, and how many of them in large batches.
     count: int = 0
@@ -69,7 +73,9 @@ class Measurements:
     def determined(self) -> bool:
         """Whether a strategy was measured that determines every query."""
         strategy = self.strategy
-        if isinstance(strategy, MarginalSeed) or self.seed_weighted is None:
+        if not isinstance(strategy, Strategy):
+            return bool(self.products)
+        if self.seed_weighted is None:
             return False
         return strategy.determines_all
 
@@ -84,13 +90,41 @@ class Measurements:
             return 0.0, float("inf")
         return float(self.seed_weighted[at]) / self.seed_precision, 1 / self.seed_precision
 
+    def observe_parts(self, seed: MarginalSeed, values: Vector, variances: Vector) -> None:
+        """Add one measurement of every part of a seed."""
+        start, levels = 0, tuple(range(len(seed.domain.attributes)))
+        prior = self.marginals or MarginalPrior(seed.domain)
+        for part, size in zip(seed.parts, seed.sizes, strict=True):
+            table, variance = values[start : start + size], float(variances[start])
+            start += size
+            if not part.rows:
+                prior = prior.with_marginal(
+                    part.mask, part.vector, table, variance, centred=part.centred
+                )
+            else:
+                before = self.products.get(part.key) or MeasuredPart(part, 0.0, np.zeros(size))
+                self.products[part.key] = MeasuredPart(
+                    part, before.precision + 1 / variance, before.weighted + table / variance
+                )
+            if part.attributes == levels and not part.centred and None not in part.rows:
+                self.seed_precision += 1 / variance
+        self.marginals = prior
+
+    def cell_estimates(self) -> tuple[Vector, Vector]:
+        """Every cell's estimate and their covariance, from a planned seed that determines them."""
+        marginals = self.marginals.measured_parts() if self.marginals else ()
+        known = [MeasuredPart(*each) for each in marginals]
+        return cell_estimates(self.strategy.domain, [*known, *self.products.values()])
+
     def prior(self) -> tuple[Prior, MeasurementBatch | None]:
         """What the seed says about queries, and seed rows that are not part of that.
 
         A strategy without a closed form, which leaves something open, is a set of rows like any other.
         """
         strategy = self.strategy
-        if isinstance(strategy, MarginalSeed):
+        if not isinstance(strategy, Strategy):
+            if self.products:
+                return CellPrior(*self.cell_estimates()), None
             return self.marginals or MarginalPrior(strategy.domain), None
         prior = MarginalPrior(strategy.domain)
         if self.seed_weighted is None:
@@ -112,7 +146,7 @@ class Measurements:
     def seed_values(self) -> Vector:
         """The seed rows' values: the precision-weighted mean of all times that they were measured."""
         if self.seed_weighted is None:
-            return np.zeros(len(self.strategy))
+            return np.zeros(0)
         return self.seed_weighted / self.seed_precision
 
 

@@ -20,6 +20,7 @@ from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed, marginal_cell
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Solver, Unsuitable
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.sparse import Sparse
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.linear import LinearQuery
@@ -52,7 +53,7 @@ class Reconstruction:
     Privacy: post-processing of released values; costs nothing and never touches the data.
     """
 
-    def __init__(self, strategy: Strategy | MarginalSeed) -> None:
+    def __init__(self, strategy: Strategy | MarginalSeed | PlannedSeed) -> None:
         self.measurements = Measurements(strategy)
         #: Solvers by kind, each with the number of batches that it has seen; and kinds that failed.
         self._solvers: dict[SolverType, tuple[Solver, int]] = {}
@@ -69,20 +70,21 @@ class Reconstruction:
     def __len__(self) -> int:
         return self.measurements.count
 
-    def observe_seed(self, values: NDArray[np.int64] | Vector, variances: float | Vector) -> None:
-        """Add one measurement of every seed row: the same variance for all, or for all of a part."""
+    def observe_seed(
+        self,
+        values: NDArray[np.int64] | Vector,
+        variances: float | Vector,
+        measured: MarginalSeed | None = None,
+    ) -> None:
+        """Add one measurement of every seed row: the same variance for all, or for all of a part.
+
+        Of a planned seed, what was measured.
+        """
         known = self.measurements
-        if isinstance(known.strategy, MarginalSeed):
+        seed = measured or known.strategy
+        if isinstance(seed, MarginalSeed):
             noise = np.broadcast_to(np.maximum(variances, TINY), np.shape(values))
-            prior, start = known.marginals or MarginalPrior(known.strategy.domain), 0
-            for part, size in zip(known.strategy.parts, known.strategy.sizes, strict=True):
-                end = start + size
-                table, variance = np.asarray(values[start:end]), float(noise[start])
-                prior = prior.with_marginal(
-                    part.mask, part.vector, table, variance, centred=part.centred
-                )
-                start = end
-            known.marginals = prior
+            known.observe_parts(seed, np.asarray(values, dtype=np.float64), noise)
         else:
             precision = 1 / max(float(np.ravel(variances)[0]), TINY)
             weighted = np.asarray(values, dtype=np.float64) * precision
@@ -100,7 +102,7 @@ class Reconstruction:
         batch = _batch(rows, values, variances)
         self.measurements.batches.append(batch)
         self.measurements.count += len(rows)
-        if isinstance(self.measurements.strategy, MarginalSeed):
+        if not isinstance(self.measurements.strategy, Strategy):
             self._absorb(batch)
         self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
         self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
@@ -193,7 +195,8 @@ class Reconstruction:
         if not len(rows):
             return self.estimate(queries)[1]
         batch = _batch(rows, np.zeros(len(rows)), variances)
-        if isinstance(self.measurements.strategy, MarginalSeed) and self._completed_by(batch):
+        planned = not isinstance(self.measurements.strategy, Strategy)
+        if planned and self._completed_by(batch):
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
@@ -243,7 +246,8 @@ class Reconstruction:
         self.solver()
         batches = list(self.measurements.batches)
         frozen = copy(self)
-        frozen.measurements = replace(self.measurements, batches=batches)
+        products = dict(self.measurements.products)
+        frozen.measurements = replace(self.measurements, batches=batches, products=products)
         frozen._solvers = {
             kind: (solver.snapshot(), seen)
             for kind, (solver, seen) in self._solvers.items()

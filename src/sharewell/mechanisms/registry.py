@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -13,7 +13,10 @@ from sharewell.mechanisms.base import Mechanism, Seed, decode_seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
+from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.curator import Curator
 from sharewell.query.domain import Domain
 
@@ -37,20 +40,22 @@ class MechanismFactory:
         make: Callable[[Curator], Mechanism] = partial(self.kind, **self.arguments)
         return Independent(curator, make) if self.independent else make(curator)
 
-    def with_seed(self, stored: Mapping[str, Any] | None, domain: Domain) -> MechanismFactory:
-        """The same mechanism with the seed that a ledger holds, if it holds one.
+    def with_seed(self, stored: Sequence[Mapping[str, Any]], domain: Domain) -> MechanismFactory:
+        """The same mechanism with the seed that a ledger holds, if it holds one, and all plans.
 
         What an optimizer finds depends on the machine and on the expected questions, so that a
         configuration only says how its seed was chosen.
         """
-        if stored is None or self.seed is None:
+        if not stored or self.seed is None:
             return self
-        seed = decode_seed(domain, stored)
+        seed: Seed = decode_seed(domain, stored[0])
         if seed.name != self.seed.name:
             raise PrivacyError(
                 "The ledger holds measurements of another seed.",
                 hint=f"Use the seed that it was begun with: {seed.name}.",
             )
+        if isinstance(self.seed, PlannedSeed):
+            seed = self.seed.with_stored(stored)
         return replace(self, arguments={**self.arguments, "seed": seed})
 
     @property
@@ -77,6 +82,10 @@ class MechanismFactory:
     def seed(self) -> Seed | None:
         """The rows measured at the start, if any."""
         return self.arguments.get("seed")
+
+    def seed_of(self, shares: Mapping[str, Fraction]) -> Strategy | MarginalSeed | None:
+        """The rows that analysts with these shares measure at the start, if any."""
+        return None if self.seed is None else self.seed.bought_by(shares)
 
     @property
     def seed_fraction(self) -> Fraction:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from sharewell.errors import ConfigError, QueryError, SharewellError
+from sharewell.mechanisms.declaration import PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
+from sharewell.mechanisms.p_identity import p_identity
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.options import ValueType, invalid_choice
 from sharewell.query.block import Block
@@ -26,11 +28,6 @@ from sharewell.query.workload import tree
 
 #: An optimised row is rounded to a grid of this many bits, fewer where several attributes multiply.
 GRID_BITS = 12
-#: From this many cells on, an attribute keeps the identity: optimising costs the cube of its size.
-MOST_OPTIMIZED = 1024
-#: No row below the identity weighs a cell more than this many times as much as the cell's own row:
-#: a workload that ignores an attribute would otherwise leave its cells undetermined.
-MOST_BELOW = 8
 #: The number of rows of `tables`, and the most rows and tables of any seed of marginals.
 TABLE_ROWS, MOST_ROWS, MOST_TABLES = 250_000, 2**24, 10_000
 
@@ -158,7 +155,7 @@ def optimized(domain: Domain, workload: Block, *, starts: int = 3) -> Strategy:
     grams = [gram_of(workload, level) for level in range(len(domain.shape))]
     # On small matrices threads cost more than they save, fifty times more where the machine is busy.
     with threadpool_limits(1):
-        rows = tuple(_optimize(gram, bits, starts) for gram in grams)
+        rows = tuple(p_identity(gram, bits, starts) for gram in grams)
     return Strategy(domain, (rows,), "optimized")
 
 
@@ -174,7 +171,7 @@ NAMED: dict[str, Callable[[Domain], Strategy]] = {
 
 _MARGINALS = re.compile(r"marginals\(([0-9]+)\)")
 #: The names that a configuration may give, for messages.
-KNOWN = (*NAMED, "tables", "optimized", "marginals(1)", "marginals(2)")
+KNOWN = (*NAMED, "planned", "tables", "optimized", "marginals(1)", "marginals(2)")
 
 
 def _read_seed(value: str | list[Any], key: str) -> str | list[list[str]]:
@@ -192,8 +189,8 @@ def _read_seed(value: str | list[Any], key: str) -> str | list[list[str]]:
 
 
 SEED_NAME = ValueType(
-    f"one of {', '.join(NAMED)}, tables, optimized, marginals(K) for K columns at a time, or a list of "
-    'tables such as [["age", "sex"], ["region"]]',
+    f"one of {', '.join(NAMED)}, planned, tables, optimized, marginals(K) for K columns at a time, or a "
+    'list of tables such as [["age", "sex"], ["region"]]',
     {
         "anyOf": [
             {"enum": list(KNOWN)},
@@ -207,14 +204,17 @@ SEED_NAME = ValueType(
 
 
 def configured(
-    given: str | list[list[str]], domain: Domain, workload: Callable[[], Block]
-) -> Strategy | MarginalSeed:
-    """The seed that a configuration names or lists; only `optimized` compiles the expected workload."""
+    given: str | list[list[str]], context: PublicContext
+) -> Strategy | MarginalSeed | PlannedSeed:
+    """The seed that a configuration names or lists; `optimized` needs the expected workload at once."""
+    domain = context.domain
     try:
         if not isinstance(given, str):
             return marginals_of(domain, given)
         if found := _MARGINALS.fullmatch(given):
             return _within_limit(marginals(domain, int(found[1])))
+        if given == "planned":
+            return PlannedSeed(domain, context.budget.currency, context.neighbours, context.expected)
         if given == "tables":
             return tables(domain)
         if given == "total":
@@ -222,7 +222,7 @@ def configured(
         _require_dense(domain, given)
         if domain.measures:
             return _every_vector(domain, range(len(domain.attributes)), given)
-        return optimized(domain, workload()) if given == "optimized" else NAMED[given](domain)
+        return optimized(domain, context.workload()) if given == "optimized" else NAMED[given](domain)
     except SharewellError as error:
         raise ConfigError(f"mechanism.seed: {error.message}", hint=error.hint) from None
 
@@ -271,52 +271,6 @@ def gram_of(workload: Block, level: int) -> NDArray[np.float64]:
             others = prod(float(v @ v) for at, v in enumerate(vectors) if at != level)
             gram += float(factor) ** 2 * others * np.outer(vectors[level], vectors[level])
     return gram
-
-
-def _optimize(gram: NDArray[np.float64], bits: int, starts: int) -> Rows:
-    size = len(gram)
-    if not 2 < size <= MOST_OPTIMIZED:
-        return Rows(size)
-    extra = max(1, size // 16 + 1)
-    # The starts are fixed, so that a strategy is the same wherever and whenever it is computed.
-    rng = np.random.default_rng(0)
-    found = [
-        minimize(
-            _error_and_gradient,
-            rng.random(extra * size),
-            args=(gram / np.trace(gram),),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0, MOST_BELOW)] * (extra * size),
-            options={"maxiter": 500},
-        )
-        for _ in range(starts)
-    ]
-    best = min(found, key=lambda result: float(result.fun))
-    if best.fun >= 1:  # The error of the identity, which the descent may miss.
-        return Rows(size)
-    below = np.vstack([np.eye(size), best.x.reshape(extra, size)])
-    whole = np.rint(below / below.sum(axis=0) * 2**bits).astype(np.int64)
-    whole[:size] = np.maximum(whole[:size], np.eye(size, dtype=np.int64))
-    return _rows(whole[whole.any(axis=1)])
-
-
-def _error_and_gradient(
-    flat: NDArray[np.float64], gram: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """The error tr(G (A'A)^-1) of A = [I; B] D, and its gradient in B.
-
-    With c = 1 + column sums of B and M = I + B'B, the error is the sum of G * cc' * M^-1.
-    """
-    size = len(gram)
-    below = flat.reshape(-1, size)
-    sums = 1 + below.sum(axis=0)
-    small = np.linalg.inv(np.eye(len(below)) + below @ below.T)
-    inverse = np.eye(size) - below.T @ small @ below
-    weighted = gram * np.outer(sums, sums)
-    error = float((weighted * inverse).sum())
-    gradient = -2 * below @ (inverse @ weighted @ inverse) + 2 * ((gram * inverse) @ sums)
-    return error, gradient.ravel()
 
 
 def _tree(size: int, branching: int) -> Rows:

@@ -312,7 +312,7 @@ def _column_norm(matrix: Matrix, power: int) -> int:
         return 1
     if isinstance(matrix, Centred):
         # n - 1 once, and 1 in every other row.
-        return (matrix.size - 1) ** power + matrix.size - 1
+        return int((matrix.size - 1) ** power) + matrix.size - 1
     if _largest(matrix) ** power * matrix.shape[0] >= 2**62:
         raise PrivacyError("The weights of a strategy are too large to be added up in 64 bits.")
     norms = np.zeros(matrix.shape[1], dtype=np.int64)

@@ -67,8 +67,8 @@ class History:
         #: The ids of tokens and their owners, and whether the dataset is paused, as far as stored.
         self.tokens: dict[str, str] = {}
         self.paused = False
-        #: The strategy that was measured first as a seed.
-        self.seed: Mapping[str, Any] | None = None
+        #: The seeds that were measured: of several, those that differ in their plans.
+        self.seeds: list[Mapping[str, Any]] = []
         #: Whether events were lost. What the collective did is not known then.
         self.recovered = False
         #: How many questions each analyst has asked, and the bytes stored of those that cost nothing.
@@ -100,7 +100,8 @@ class History:
             case CuratorAction(_, "pause" | "resume" as action):
                 self.paused = action == "pause"
             case Charged(_, {"measure": measured}) if is_seed(measured):
-                self.seed = self.seed or measured
+                if not self.seeds or "plans" in measured:
+                    self.seeds.append(measured)
             case Granted() if self.settings is not None:
                 self.entries += 1
                 self.pending[number] = event
@@ -215,7 +216,7 @@ class DatasetState:
             if self.history.settings != settings:
                 self.curator.record([settings])
             self._is_restored = True
-            make = config.make.with_seed(self.history.seed, config.domain)
+            make = config.make.with_seed(self.history.seeds, config.domain)
             self.config = replace(config, make=make)
             self._report_removed()
             self.mechanism: Mechanism = make(self.curator)

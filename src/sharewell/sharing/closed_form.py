@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
-import scipy.sparse as sp
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import Question
@@ -22,7 +22,6 @@ from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
-from sharewell.privacy.kronecker import ComposedRows
 from sharewell.query.block import Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -49,9 +48,9 @@ def _evenly(count: int, most: int) -> list[int]:
 
 
 def as_marginals(seed: Strategy | MarginalSeed) -> MarginalSeed | None:
-    """A seed as a set of marginals; None where it is something else."""
+    """A seed as a set of marginals and parts of them; None where it is something else."""
     if isinstance(seed, MarginalSeed):
-        return seed
+        return None if any(part.rows for part in seed.parts) else seed
     levels = range(len(seed.domain.attributes))
     if len(seed.parts) > 1 or seed.domain.measures:
         return None
@@ -75,12 +74,12 @@ class SeedErrors:
         self._known: dict[str, tuple[bool, float]] = {}
         if not cost:
             return
-        noise = curator.variances(_composed(seed), cost)
-        start = 0
-        for part, size in zip(seed.parts, seed.sizes, strict=True):
-            zeros, variance = np.broadcast_to(0.0, size), float(noise[start])
-            self._prior = self._prior.with_marginal(part.mask, part.vector, zeros, variance)
-            start += size
+        noise = part_variances(seed, cost, curator)
+        for part, size, variance in zip(seed.parts, seed.sizes, noise, strict=True):
+            zeros = np.broadcast_to(0.0, size)
+            self._prior = self._prior.with_marginal(
+                part.mask, part.vector, zeros, variance, centred=part.centred
+            )
 
     def of(self, row: LinearQuery) -> tuple[bool, float]:
         """Whether a primitive query is a row of the seed, and its variance; infinite if it is open."""
@@ -92,15 +91,21 @@ class SeedErrors:
         return found
 
 
+def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list[float]:
+    """The variance of the rows of each part of a seed that is measured at some cost."""
+    noise, starts = curator.variances(seed, cost), accumulate(seed.sizes[:-1], initial=0)
+    return [float(noise[start]) for start in starts]
+
+
 @lru_cache(maxsize=2)
 def _seed_errors(
     seed: MarginalSeed, cost: Fraction, privacy: Currency, neighbours: Neighbours
 ) -> SeedErrors:
     """Remembered: several prices are tried with one seed."""
-    return SeedErrors(seed, cost, _curator(seed.domain, privacy, neighbours))
+    return SeedErrors(seed, cost, dry_curator(seed.domain, privacy, neighbours))
 
 
-def _curator(domain: Domain, privacy: Currency, neighbours: Neighbours) -> Curator:
+def dry_curator(domain: Domain, privacy: Currency, neighbours: Neighbours) -> Curator:
     """A curator that only says how much noise a cost buys."""
     one = Budget(privacy, Fraction(1), Fraction(1))
     return DryCurator(DataVector.empty(domain), one, {}, neighbours=neighbours)
@@ -123,7 +128,7 @@ def errors_of(
     """
     donated = sum(shares.values(), Fraction(0)) * seed_fraction
     known = _seed_errors(seed, donated, privacy, neighbours)
-    curator = _curator(domain, privacy, neighbours)
+    curator = dry_curator(domain, privacy, neighbours)
     left = {name: share * (1 - seed_fraction) for name, share in shares.items()}
     bought: dict[str, float] = {}
 
@@ -146,19 +151,6 @@ def errors_of(
             bought.update(zip((row.key for row in fresh), noise, strict=True))
         found.append(tuple(error(query) for query in queries))
     return found
-
-
-def _composed(seed: MarginalSeed) -> ComposedRows:
-    """The rows of a seed as the kernel measures them."""
-    last, products = len(seed.domain.attributes), []
-    for part in seed.parts:
-        factors: dict[int, sp.csr_array | None] = dict.fromkeys(part.attributes)
-        if seed.domain.measures:
-            chosen = np.zeros((1, seed.vectors), dtype=np.int64)
-            chosen[0, part.vector] = 1
-            factors[last] = sp.csr_array(chosen)
-        products.append((factors, part.weight))
-    return ComposedRows(seed.domain, products, seed.name)
 
 
 def has_rows_within(domain: Domain, sets: Sequence[Sequence[int]], most: int) -> bool:

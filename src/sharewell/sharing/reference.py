@@ -29,6 +29,7 @@ from scipy.sparse.linalg import lsmr
 from threadpoolctl import threadpool_limits
 
 from sharewell.mechanisms.base import Mechanism
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.measurement import Measurement
 from sharewell.query.block import Block
@@ -367,14 +368,36 @@ class _Elimination:
 
 
 @lru_cache(maxsize=4)
-def _strategy_matrix(strategy: Strategy) -> sp.csr_array:
+def _strategy_matrix(strategy: Strategy | MarginalSeed) -> sp.csr_array:
     """The rows of a strategy, which all worlds of a certificate measure alike."""
+    if isinstance(strategy, MarginalSeed):
+        return _planned_matrix(strategy)
     unit = partial(sp.eye_array, dtype=np.int64)
     parts = [
         reduce(sp.kron, [unit(of.size) if of.matrix is None else of.matrix for of in part])  # type: ignore[arg-type]
         for part in strategy.parts
     ]
     return sp.csr_array(sp.vstack(parts, format="csr"))
+
+
+def _planned_matrix(seed: MarginalSeed) -> sp.csr_array:
+    """The rows of a planned seed, from what its stored form says of each attribute."""
+    shape, stacked = seed.domain.shape, []
+    for part in seed.to_json()["parts"]:
+        along, factors = dict(part["factors"]), []
+        for level, size in enumerate(shape):
+            unit = np.eye(size, dtype=np.int64)
+            form = along.get(level)
+            if form is None:
+                factors.append(sp.csr_array(np.ones((1, size), dtype=np.int64)))
+            elif "csr" in form:
+                starts, columns, weights = (np.array(each, dtype=np.int64) for each in form["csr"])
+                rows = len(starts) - 1
+                factors.append(sp.csr_array((weights, columns, starts), shape=(rows, size)))
+            else:
+                factors.append(sp.csr_array(size * unit - 1 if "centred" in form else unit))
+        stacked.append(reduce(lambda left, right: sp.csr_array(sp.kron(left, right)), factors))
+    return sp.csr_array(sp.vstack(stacked, format="csr"))
 
 
 _decimals: Any = np.vectorize(Decimal, otypes=[object])

@@ -147,7 +147,7 @@ class AnswersAudit(Audit):
         """
         self._recorded.offer_from(number)
         try:
-            make = self._config.make.with_seed(self._recorded.seed, self._config.domain)
+            make = self._config.make.with_seed(self._recorded.seeds, self._config.domain)
             self._mechanism = make(self._curator)
         except ReplayMismatch:
             self._mechanism = None

@@ -79,9 +79,9 @@ class RecordedCharges:
         self.tests: deque[Exceeded] = deque()
 
     @property
-    def seed(self) -> Mapping[str, Any] | None:
-        """The strategy that was measured first as a seed."""
-        return next((each.purpose["measure"] for each in self.charges.values() if is_seed(each)), None)
+    def seeds(self) -> list[Mapping[str, Any]]:
+        """The seeds that were measured, in order."""
+        return [each.purpose["measure"] for each in self.charges.values() if is_seed(each)]
 
     def released_at(self, charge: int) -> float:
         """The number of the event that released the last value of a charge; infinite if none did."""

@@ -141,7 +141,7 @@ def _recompute_certificate(
             replace(
                 config.collective,
                 shares=initial,
-                make=config.make.with_seed(RecordedCharges(snapshot).seed, config.domain),
+                make=config.make.with_seed(RecordedCharges(snapshot).seeds, config.domain),
             ),
             error_threshold=config.error_threshold,
             scheduler=config.scheduler(),
