@@ -19,10 +19,15 @@ BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
 COUNT = "SELECT COUNT(*) FROM people WHERE age BETWEEN {} AND {}"
 
 
-def record(name: str, story: Callable[[Path, Path], dict[str, object]]) -> None:
+def record(
+    name: str,
+    story: Callable[[Path, Path], dict[str, object]],
+    settings: Callable[[str], str] = lambda text: text,
+) -> None:
     """Write the folder `name`, which must not exist: the data of `estimate` under another story.
 
-    The story is given a folder with settings and data, and the path of the ledger to write.
+    The story is given a folder with settings and data, and the path of the ledger to write. `settings`
+    changes the text of those of `estimate`.
     """
     target = HERE / name
     target.mkdir()
@@ -31,6 +36,9 @@ def record(name: str, story: Callable[[Path, Path], dict[str, object]]) -> None:
         for file in ("sharewell.toml", "people.csv"):
             shutil.copy(HERE / "estimate" / file, folder)
             shutil.copy(HERE / "estimate" / file, target)
+        text = settings((HERE / "estimate" / "sharewell.toml").read_text(encoding="utf-8"))
+        for place_of in (folder, target):
+            (place_of / "sharewell.toml").write_text(text, encoding="utf-8")
         path = folder / "ledger.sqlite"
         outcome = story(folder, path)
         found = verify(path)
