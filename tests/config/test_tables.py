@@ -127,7 +127,8 @@ def test_any_set_of_marginals_determines_what_its_prior_says():
         for s, variance in measured:
             mask, rows = sum(1 << at for at in s), math.prod(domain.shape[at] for at in s)
             prior = prior.with_marginal(mask, 0, np.zeros(rows), variance)
-        found = _variances_of_marginals(domain.shape, measured)
+        parts = [(MarginalPart(s, 0, Fraction(1)), variance) for s, variance in measured]
+        found = _variances_of_marginals(domain.shape, parts)
         for s in (each for each in sets if len(each) <= 3):
             cell = LinearQuery.of_vectors(domain, {at: np.eye(domain.shape[at])[0] for at in s})
             if prior.determines(cell):

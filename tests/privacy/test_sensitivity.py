@@ -16,7 +16,7 @@ from sharewell.errors import DomainTooLarge, PrivacyError, QueryTooComplex
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.privacy.driver import run
-from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct, KroneckerRows
+from sharewell.privacy.kronecker import Centred, ComposedRows, KroneckerProduct, KroneckerRows
 from sharewell.privacy.ledger import Charged, MemoryLedger
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.sensitivity import checked
@@ -342,7 +342,8 @@ def compositions(draw) -> ComposedRows:
             size, count = domain.shape[level], draw(st.integers(1, 3))
             weights = draw(st.lists(st.integers(-2, 2), min_size=count * size, max_size=count * size))
             dense = sp.csr_array(np.array(weights).reshape(count, size))
-            factors[level] = draw(st.sampled_from([None, dense if any(weights) else None]))
+            centred = Centred(size) if size > 1 else None
+            factors[level] = draw(st.sampled_from([None, dense if any(weights) else None, centred]))
         products.append((factors, Fraction(1, draw(st.integers(3, 9)))))
     return ComposedRows(domain, products, "drawn")
 
@@ -351,7 +352,12 @@ def dense_product(domain: Domain, factors) -> np.ndarray:
     matrix = np.ones((1, 1), dtype=np.int64)
     for level, size in enumerate(domain.shape):
         factor = factors.get(level, sp.csr_array(np.ones((1, size), dtype=np.int64)))
-        matrix = np.kron(matrix, np.eye(size, dtype=np.int64) if factor is None else factor.toarray())
+        rows = np.eye(size, dtype=np.int64)
+        if isinstance(factor, Centred):
+            rows = size * rows - 1
+        elif factor is not None:
+            rows = factor.toarray()
+        matrix = np.kron(matrix, rows)
     return matrix
 
 
@@ -489,3 +495,44 @@ def test_rows_that_are_interleaved_in_too_many_ways_are_refused(monkeypatch):
     rows = [LinearQuery.of(domain, a=range(i), b=[i]) for i in range(1, 9)]
     with pytest.raises(QueryTooComplex):
         checked(ParallelBlock(domain, rows), domain)
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_centred_rows_are_those_of_the_written_out_matrix(size):
+    domain = Domain([Integer("a", 0, size - 1), Integer("b", 0, 2)])
+    dense = sp.csr_array(size * np.eye(size, dtype=np.int64) - 1)
+    data = DataVector(domain, np.arange(domain.size) ** 2)
+    for others in ({}, {1: None}, {1: Centred(3)}):
+        centred = KroneckerProduct(domain, {0: Centred(size), **others})
+        written = KroneckerProduct(domain, {0: dense, **others})
+        assert len(centred) == len(written)
+        assert centred.answers(data).tolist() == written.answers(data).tolist()
+        for neighbours in ("add-remove", "replace-one"):
+            assert centred.l1_sensitivity(neighbours) == written.l1_sensitivity(neighbours)
+            squared = centred.l2_sensitivity_squared(neighbours)
+            assert squared == written.l2_sensitivity_squared(neighbours)
+    with pytest.raises(PrivacyError, match="several cells"):
+        Centred(1)
+    with pytest.raises(PrivacyError, match="different domains"):
+        KroneckerProduct(domain, {0: Centred(size + 1)})
+
+
+def test_a_seed_is_refused_where_its_plans_are_not_those_of_its_payers():
+    domain = Domain([Integer("a", 0, 3)])
+    half, plans = Fraction(1, 2), {"ann": (Fraction(1), Fraction(0)), "ben": (Fraction(0), Fraction(1))}
+    kernel = curator(data=DataVector(domain, np.arange(4)), shares={"ann": "1/2", "ben": "1/2"})
+
+    def measured(fractions, bill):
+        products = list(zip(({}, {0: None}), fractions, strict=True))
+        rows = ComposedRows(domain, products, "planned", plans)
+        assert ComposedRows.from_json(domain, json.loads(json.dumps(rows.to_json()))).plans == rows.plans
+        return kernel.measure(rows, sum(bill.values()), bill)
+
+    bill = {"ann": Fraction(1, 10), "ben": Fraction(1, 10)}
+    assert len(measured([half, half], bill).values) == 5
+    with pytest.raises(PrivacyError, match="fractions of a seed"):
+        measured([Fraction(1, 3), Fraction(2, 3)], bill)
+    with pytest.raises(PrivacyError, match="not those of its payers"):
+        measured([half, half], {"ann": Fraction(1, 10)})
+    with pytest.raises(PrivacyError, match="fraction for each product"):
+        ComposedRows(domain, [({}, half)], "planned", {"ann": (half, half)})

@@ -1,12 +1,14 @@
 """The chosen seed is stored: a ledger opens where another machine would choose another one."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from sharewell.config import read_config
 from sharewell.errors import PrivacyError
-from sharewell.mechanisms import seed
+from sharewell.mechanisms import planned_seed, seed
+from sharewell.mechanisms.marginal_seed import MarginalPart
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.ledger import Charged
 from sharewell.service.dataset import DatasetService
@@ -79,3 +81,31 @@ def test_a_seed_of_another_name_is_refused(path):
     domain = read_config(path).domain
     with pytest.raises(PrivacyError, match="another seed"):
         make.with_seed([seed.identity(domain).to_json()], domain)
+
+
+def test_plans_are_taken_from_the_ledger(tmp_path, monkeypatch):
+    """Another planner, or other expected questions, change nothing about those who have donated."""
+    path = write_dataset(tmp_path)
+    settings = path.read_text().replace("[mechanism]", '[mechanism]\nseed = "planned"')
+    path.write_text(settings)
+    first = ask(path, "first")
+    identity = MarginalPart(tuple(range(len(read_config(path).domain.attributes))), 0, Fraction(1))
+    monkeypatch.setattr(planned_seed, "plan_seed", lambda *_: (identity,))
+    _parse.cache_clear()
+    changed = settings + '[analysts.dora]\nshare = "1/8"\n'
+    path.write_text(changed)
+    assert ask(path, "second", "dora") != first
+    with open_ledger(path.with_name("people.ledger.sqlite"), read_only=True) as ledger:
+        plans = [
+            event.purpose["measure"]["plans"]
+            for event in ledger.events()
+            if isinstance(event, Charged) and "plans" in event.purpose["measure"]
+        ]
+    assert [list(each) for each in plans][1:] == [["dora"]]
+    assert plans[1]["dora"] == ["1"]
+    monkeypatch.undo()
+    _parse.cache_clear()
+    found = verify(path.with_name("people.ledger.sqlite"))
+    assert found.findings == []
+    assert found.certificate is not None
+    _parse.cache_clear()

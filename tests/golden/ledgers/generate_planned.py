@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sharewell import wire
 from sharewell.config import read_config
 from sharewell.service.dataset import DatasetService
 from sharewell.service.lifecycle import begin
@@ -28,13 +27,12 @@ def planned(text: str) -> str:
 
 
 def story(folder: Path, path: Path) -> dict[str, object]:
-    """Three plans, a late donor, paid and free questions, a donation, and a restart."""
+    """Three plans, paid and free questions, a restart, and a donation."""
     config = read_config(folder / "sharewell.toml")
     begin(config)
     for start in range(2):
         with DatasetService.open(config) as dataset:
             if start:
-                dataset.join(wire.Newcomer(name="dora", share="1/8"))
                 dataset.leave("ben", donate=True)
             for analyst, sql, pay in [
                 ("ann", COUNT.format(start, 4), True),
