@@ -19,17 +19,19 @@ import numpy as np
 
 from sharewell.config.config import Config
 from sharewell.errors import PrivacyError
-from sharewell.mechanisms.cell_prior import MeasuredPart, cell_covariance
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
+from sharewell.mechanisms.measurements import Measurements
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.privacy.noise import gaussian_scale, gaussian_variance, laplace_scale, laplace_variance
-from sharewell.query.block import Neighbours
-from sharewell.query.domain import Domain
+from sharewell.query.block import GroupedBlock, Neighbours
+from sharewell.query.linear import LinearQuery
 from sharewell.sharing.closed_form import dry_curator, part_variances
 
 #: Tables by up to so many columns are summarized.
 MAX_COLUMNS = 3
+#: Of a table whose cells have different errors, so many are looked at.
+FEW_CELLS = 16
 
 #: Attributes, by position.
 Attributes = tuple[int, ...]
@@ -125,7 +127,7 @@ def _free_variances(
             noise_of = part_variances(seed, donated, curator)
             pairs = list(zip(seed.parts, noise_of, strict=True))
             if any(part.rows for part in seed.parts):
-                return dict(_variances_of_cells(config.domain, pairs))
+                return dict(_variances_of_cells(seed, noise_of))
             return _variances_of_marginals(sizes, [(p, v) for p, v in pairs if p.vector == 0])
         noise = _variance(config, donated, *_sensitivities(seed, config.neighbours))
         if seed.marginals is not None:
@@ -175,17 +177,17 @@ def _variances_of_marginals(
 
 
 def _variances_of_cells(
-    domain: Domain, measured: Iterable[tuple[MarginalPart, float]]
+    seed: MarginalSeed, noise: Sequence[float]
 ) -> Iterator[tuple[Attributes, float]]:
-    """The mean variance of the cells of every table, from the covariance of all cells."""
-    parts = [MeasuredPart(part, 1 / variance, np.zeros(0)) for part, variance in measured]
-    covariance = cell_covariance(domain, parts).reshape(*domain.shape, *domain.shape)
-    levels = range(len(domain.shape))
-    for table in _subsets(tuple(levels)):
-        others = tuple(at for at in levels if at not in table)
-        axes = (*others, *(len(levels) + at for at in others))
-        cells = math.prod(domain.shape[at] for at in table)
-        yield table, float(np.trace(covariance.sum(axis=axes).reshape(cells, cells))) / cells
+    """The mean variance of some cells of every table, from a seed that determines everything."""
+    known, domain = Measurements(seed), seed.domain
+    rows = np.repeat(noise, seed.sizes)
+    known.observe_parts(seed, np.zeros(len(seed)), rows)
+    prior, _ = known.prior()
+    for table in _subsets(tuple(range(len(domain.attributes)))):
+        cells = GroupedBlock(LinearQuery.all(domain), {at: range(domain.shape[at]) for at in table})
+        some = cells.take(sorted({len(cells) * at // FEW_CELLS for at in range(FEW_CELLS)}))
+        yield table, float(np.mean([prior.variance(cell) for cell in some]))
 
 
 def _subsets(attributes: Attributes) -> Iterator[Attributes]:

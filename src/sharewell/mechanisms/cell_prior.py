@@ -1,25 +1,40 @@
-"""What a seed of any Kronecker products says about queries: a covariance over all cells, written out.
+"""What a seed of any Kronecker products says about queries, where it determines everything.
 
-For few cells only. Each part with precision p and rows A adds p A'A to the information about the cells;
-the inverse of the sum is their covariance.
+Each part with precision p and rows A adds p A'A to the information about the cells; the inverse of the
+sum is their covariance. Along most attributes the rows are sums, cells or centred: *alike* for all
+cells. On vectors that sum to zero along a set U of such attributes, and are constant along the others,
+their Gram matrices are numbers. So where all other rows are along one attribute, the covariance is a sum
+of Kronecker products, from one small inverse for each U. Otherwise it is written out, over few cells.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.mechanisms.kronecker import written_out
+from sharewell.mechanisms.kronecker import (
+    ONES,
+    UNIT,
+    Factor,
+    KroneckerPrior,
+    KroneckerSum,
+    written_out,
+)
 from sharewell.mechanisms.marginal_seed import MarginalPart
 from sharewell.privacy.kronecker import Centred, Matrix
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
+
+#: With more attributes along which cells are alike, there are too many sets of them.
+MOST_ALIKE = 8
 
 
 class MeasuredPart(NamedTuple):
@@ -30,33 +45,69 @@ class MeasuredPart(NamedTuple):
     weighted: Vector
 
 
-def cell_estimates(domain: Domain, measured: Sequence[MeasuredPart]) -> tuple[Vector, Vector]:
-    """Every cell's estimate, and the covariance of them all, from parts that determine everything."""
+def prior_of(domain: Domain, measured: Sequence[MeasuredPart]) -> KroneckerPrior | CellPrior:
+    """What parts that determine everything say about queries."""
     total = np.zeros(domain.size)
     for part, _, weighted in measured:
         total += _back(domain.shape, _matrices(part, domain), weighted)
-    covariance = cell_covariance(domain, measured)
-    return covariance @ total, covariance
+    covariance = _covariance_of_alike(domain, measured)
+    if covariance is not None:
+        estimate = covariance.times(total.reshape(domain.shape)).ravel()
+        return KroneckerPrior(covariance, estimate, 1.0)
+    written = _written_out_covariance(domain, measured)
+    return CellPrior(written @ total, written)
 
 
-def cell_covariance(domain: Domain, measured: Iterable[MeasuredPart]) -> Vector:
-    """The covariance of all cells' estimates, which depends on precisions alone."""
-    shape = domain.shape
-    # Parts that differ along one attribute are added up there, before anything is written out.
-    grams: dict[tuple[object, ...], dict[int, Vector]] = {}
+def _covariance_of_alike(domain: Domain, measured: Sequence[MeasuredPart]) -> KroneckerSum | None:
+    """The covariance of all cells, where all parts treat cells alike but along one attribute."""
+    shape, every = domain.shape, [_matrices(part, domain) for part, _, _ in measured]
+    own = {at for along in every for at, m in along.items() if not (m is None or isinstance(m, Centred))}
+    alike = [at for at, n in enumerate(shape) if n > 1 and at not in own]
+    if len(own) != 1 or len(alike) > MOST_ALIKE:
+        return None
+    [level] = own
+    grams = [_gram(shape[level], along, level) for along in every]
+    sets = [frozenset(each) for k in range(len(alike) + 1) for each in combinations(alike, k)]
+    # The covariance is the sum over sets U of an inverse times the projector on them: unit - ones / n
+    # along U, ones / n along the others. Multiplied out, the units are along each set within U.
+    terms = {units: np.zeros((shape[level],) * 2) for units in sets}
+    for chosen in sets:
+        information = np.zeros((shape[level],) * 2)
+        for (_, precision, _), along, gram in zip(measured, every, grams, strict=True):
+            number = math.prod(_number(shape[at], along, at, at in chosen) for at in alike)
+            if number:
+                information += precision * number * gram
+        inverse = np.linalg.inv(information)
+        for units in terms:
+            if units <= chosen:
+                ones = math.prod(shape[at] for at in alike if at not in units)
+                terms[units] += (-1) ** len(chosen - units) * (inverse + inverse.T) / (2 * ones)
+    factors = tuple(
+        tuple(Factor("dense", term) for term in terms.values()) if at == level else (UNIT, ONES)
+        for at in range(len(shape))
+    )
+    chosen_factors = (
+        (1.0, tuple(place if at == level else int(at not in units) for at in range(len(shape))))
+        for place, units in enumerate(terms)
+    )
+    return KroneckerSum(tuple(shape), factors, tuple(chosen_factors))
+
+
+def _number(size: int, matrices: dict[int, Matrix], level: int, zero_sum: bool) -> int:
+    """What A'A multiplies vectors by that sum to zero along an attribute, or are constant there."""
+    if level not in matrices:
+        return 0 if zero_sum else size
+    centred = isinstance(matrices[level], Centred)
+    return (size**2 if zero_sum else 0) if centred else 1
+
+
+def _written_out_covariance(domain: Domain, measured: Iterable[MeasuredPart]) -> Vector:
+    """The covariance of all cells, from any parts."""
+    information = np.zeros((domain.size, domain.size))
     for part, precision, _ in measured:
         matrices = _matrices(part, domain)
-        along = {level: _gram(n, matrices, level) for level, n in enumerate(shape)}
-        own = [level for level, matrix in matrices.items() if matrix is not None]
-        different = own[0] if len(own) == 1 else 0
-        pattern = (different, *(None if at == different else along[at].tobytes() for at in along))
-        along[different] = precision * along[different]
-        if pattern in grams:
-            along[different] = along[different] + grams[pattern][different]
-        grams[pattern] = along
-    information = np.zeros((domain.size, domain.size))
-    for along in grams.values():
-        information += written_out(along.values())
+        along = [_gram(size, matrices, level) for level, size in enumerate(domain.shape)]
+        information += precision * written_out(along)
     covariance = np.linalg.inv(information)
     return np.asarray(covariance + covariance.T) / 2
 
@@ -98,6 +149,10 @@ class CellPrior:
     def __init__(self, estimate: Vector, covariance: Vector) -> None:
         self._estimate = estimate
         self._covariance = covariance
+
+    def cells(self) -> tuple[Vector, Vector]:
+        """Every cell's estimate, and the covariance of them all."""
+        return self._estimate, self._covariance
 
     def mean(self, query: LinearQuery) -> float:
         """The estimate of a query."""

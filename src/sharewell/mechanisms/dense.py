@@ -36,7 +36,7 @@ class Dense:
         """The solver that has seen the seed."""
         strategy = measurements.strategy
         if measurements.products:
-            return cls(*measurements.cell_estimates())
+            return cls(*measurements.prior_of_products().cells())
         if (
             not isinstance(strategy, Strategy)
             or strategy.covariance is None

@@ -114,6 +114,13 @@ class KroneckerPrior:
         self._is_zero = not estimate.any()  # as in every dry run
         self._variance = variance
 
+    def cells(self) -> tuple[Vector, Vector]:
+        """Every cell's estimate, and the covariance of them all, written out."""
+        shape = self._covariance.shape
+        size = math.prod(shape)
+        written = self._covariance.times(np.eye(size).reshape(*shape, -1)).reshape(size, size)
+        return self._estimate.ravel().copy(), written * self._variance
+
     def mean(self, query: LinearQuery) -> float:
         """The seed's estimate of a query."""
         return 0.0 if self._is_zero else float(query.dot(self._estimate))

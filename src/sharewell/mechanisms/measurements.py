@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, cell_estimates
+from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, prior_of
 from sharewell.mechanisms.kronecker import KroneckerPrior
 from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
 from sharewell.mechanisms.planned_seed import PlannedSeed
@@ -110,11 +110,11 @@ class Measurements:
                 self.seed_precision += 1 / variance
         self.marginals = prior
 
-    def cell_estimates(self) -> tuple[Vector, Vector]:
-        """Every cell's estimate and their covariance, from a planned seed that determines them."""
+    def prior_of_products(self) -> KroneckerPrior | CellPrior:
+        """What a planned seed says that determines everything."""
         marginals = self.marginals.measured_parts() if self.marginals else ()
         known = [MeasuredPart(*each) for each in marginals]
-        return cell_estimates(self.strategy.domain, [*known, *self.products.values()])
+        return prior_of(self.strategy.domain, [*known, *self.products.values()])
 
     def prior(self) -> tuple[Prior, MeasurementBatch | None]:
         """What the seed says about queries, and seed rows that are not part of that.
@@ -124,7 +124,7 @@ class Measurements:
         strategy = self.strategy
         if not isinstance(strategy, Strategy):
             if self.products:
-                return CellPrior(*self.cell_estimates()), None
+                return self.prior_of_products(), None
             return self.marginals or MarginalPrior(strategy.domain), None
         prior = MarginalPrior(strategy.domain)
         if self.seed_weighted is None:

@@ -102,13 +102,19 @@ class Reconstruction:
         batch = _batch(rows, values, variances)
         self.measurements.batches.append(batch)
         self.measurements.count += len(rows)
-        if not isinstance(self.measurements.strategy, Strategy):
+        if self._absorbs:
             self._absorb(batch)
         self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
         self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
         self._forget()
         pairs = zip(batch.values.tolist(), batch.variances.tolist(), strict=True)
         self._own.update(zip([row.key for row in rows], pairs, strict=True))
+
+    @property
+    def _absorbs(self) -> bool:
+        """Whether marginals are added to the seed: where it is one of marginals, and has open parts."""
+        known = self.measurements
+        return not isinstance(known.strategy, Strategy) and not known.products
 
     def _absorb(self, batch: MeasurementBatch) -> None:
         """Add a marginal to the seed once its last row was measured, all with the same variance.
@@ -195,8 +201,7 @@ class Reconstruction:
         if not len(rows):
             return self.estimate(queries)[1]
         batch = _batch(rows, np.zeros(len(rows)), variances)
-        planned = not isinstance(self.measurements.strategy, Strategy)
-        if planned and self._completed_by(batch):
+        if self._absorbs and self._completed_by(batch):
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
