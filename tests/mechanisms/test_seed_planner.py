@@ -98,7 +98,7 @@ def test_what_a_workload_asks_is_what_its_written_out_queries_ask():
     domain = line_of(4, 3, 5)
     planner = SeedPlanner(domain, "zcdp", "add-remove")
     grouped = GroupedBlock(LinearQuery.of(domain, a0=[1, 2, 3]), {0: [0, 0, 1, 1], 2: [0, 1, 1, 0, 2]})
-    questions = [grouped, *(random_query(domain, rng) for _ in range(20))]
+    questions: list[LinearQuery | Block] = [grouped, *(random_query(domain, rng) for _ in range(20))]
     squares = planner._squares(terms_of(questions))
     matrix = dense(questions)
     for mask in range(8):

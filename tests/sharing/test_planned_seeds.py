@@ -74,12 +74,21 @@ def test_a_plan_for_all_would_make_an_analyst_worse_off():
     )
     shares = {"ann": Fraction(1, 2), "bob": Fraction(1, 2)}
     stream = [("ann", small, "free")]
-    settings = {"seed_fraction": 1, "query_budget": Fraction(1), "privacy": "zcdp"}
     own = PlannedSeed(domain, "zcdp", expected={"ann": [small], "bob": [large]})
     both = PlannedSeed(domain, "zcdp", expected={"ann": [small, large], "bob": [small, large]})
 
     def error(seed, present):
-        [found] = expected_errors(domain, stream, shares, seed=seed, present=present, **settings)
+        [found] = expected_errors(
+            domain,
+            stream,
+            shares,
+            seed=seed,
+            seed_fraction=1,
+            query_budget=1,
+            privacy="zcdp",
+            present=present,
+        )
+        assert isinstance(found, tuple)
         return max(found)
 
     assert error(own, {"ann", "bob"}) <= error(own, {"ann"})
