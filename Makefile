@@ -81,7 +81,7 @@ $(RUNTIME): $(CREATED) requirements/runtime.lock pyproject.toml
 
 $(DEV): $(RUNTIME) requirements/dev.lock research/pyproject.toml
 	@echo "Installing sharewell-lab and the tools that test it, pinned by hash (once)."
-	@$(FROM_LOCK) requirements/dev.lock
+	@$(FROM_LOCK) requirements/dev.lock --no-binary pyspark --no-build-isolation
 	@$(PIP) install --no-deps --no-build-isolation --editable research
 	@touch $@
 

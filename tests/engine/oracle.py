@@ -3,6 +3,7 @@
 import datetime as dt
 import math
 from collections.abc import Callable, Sequence
+from hashlib import md5
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from sharewell.query.attribute import Attribute, period
 Row = dict[str, Any]
 
 
-def counts(rows: Sequence[Row], domain: Domain, privacy_unit: str | None = None) -> list[int]:
+def counts(
+    rows: Sequence[Row], domain: Domain, privacy_unit: str | None = None, most: int = 1, key: str = ""
+) -> list[int]:
     """The data vector, row by row."""
     cells = [(row, row_cell(row, domain)) for row in rows]
     if privacy_unit is None:
@@ -23,8 +26,23 @@ def counts(rows: Sequence[Row], domain: Domain, privacy_unit: str | None = None)
         for row, cell in cells:
             if cell is not None and not is_missing(row[privacy_unit]):
                 people.setdefault(row[privacy_unit], []).append(cell)
-        kept = [min(own) for own in people.values()]
+        kept = [
+            cell for person, own in people.items() for cell in chosen(person, own, domain, most, key)
+        ]
     return np.bincount(kept, minlength=domain.size).tolist() if kept else [0] * domain.size
+
+
+def chosen(person: Any, cells: list[int], domain: Domain, most: int, key: str) -> list[int]:
+    """The cells of a person's rows with the smallest hashes."""
+    sizes = [attribute.size for attribute in domain.attributes]
+
+    def hashed(at: int) -> str:
+        codes = [int(code) for code in np.unravel_index(cells[at], sizes)]
+        return md5("|".join(map(str, [key, person, *codes, at + 1])).encode()).hexdigest()
+
+    cells = sorted(cells)
+    places = sorted(range(len(cells)), key=hashed) if len(cells) > most else range(len(cells))
+    return [cells[at] for at in places][:most]
 
 
 def row_cell(row: Row, domain: Domain) -> int | None:

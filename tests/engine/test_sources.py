@@ -1,8 +1,11 @@
 """What can be read, what is refused, and that no refusal tells anything of a row."""
 
 import datetime as dt
+import gzip
+import json
 import logging
 import traceback
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,11 @@ import pandas
 import polars
 import pyarrow as pa
 import pyarrow.parquet
+import pyreadstat
 import pytest
 
 from sharewell import Category, Domain, Integer
+from sharewell.engine.sources import SUPPORTED, CsvFormat
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import SourceError
 
@@ -92,7 +97,7 @@ def test_a_broken_csv_file_is_refused_without_quoting_it(text, tmp_path, capfd, 
     caplog.set_level(logging.DEBUG)
     error = refusal(write(tmp_path / "people.csv", text), Domain([Category("name", ["a"])]))
     assert error.message == "Cannot read 'people.csv'."
-    assert "UTF-8, comma-separated" in error.hint
+    assert "UTF-8 and comma-separated" in error.hint
     assert CANARY not in "".join(capfd.readouterr()) + caplog.text
 
 
@@ -126,18 +131,18 @@ def test_a_quote_in_a_path_is_only_a_quote(tmp_path):
 
 
 def test_what_cannot_be_read_says_what_can(tmp_path):
-    readable = "Use a .csv, .parquet or .duckdb file, or a data frame of pandas, Polars or Arrow."
-    write(tmp_path / "people.xlsx", CANARY)
+    write(tmp_path / "people.pdf", CANARY)
     (tmp_path / "folder.csv").mkdir()
     for source, message in (
-        (tmp_path / "people.xlsx", "Unsupported file type: 'people.xlsx'."),
+        (tmp_path / "people.pdf", "Unsupported file type: 'people.pdf'."),
         (tmp_path / "nobody.csv", f"'{tmp_path}/nobody.csv' does not exist."),
-        (tmp_path / "folder.csv", f"'{tmp_path}/folder.csv' is a directory."),
+        (tmp_path / "folder.csv", f"There is no .parquet file in '{tmp_path}/folder.csv'."),
+        (f"mysql://ann:{CANARY}@host/db", "Unsupported database."),
         ([CANARY], "Unsupported source: list."),
         (None, "Unsupported source: NoneType."),
     ):
         error = refusal(source)
-        assert (error.message, error.hint) == (message, readable)
+        assert (error.message, error.hint) == (message, SUPPORTED)
 
 
 def test_a_corrupt_parquet_file_is_refused_without_quoting_it(tmp_path):
@@ -277,8 +282,8 @@ def test_an_object_column_is_text_whatever_it_holds():
 def test_a_lazy_frame_that_fails_is_refused_without_quoting_it(tmp_path):
     path = write(tmp_path / "people.csv", f"age\n1\n{CANARY}\n")
     lazy = polars.scan_csv(path, schema={"age": polars.Int64})
-    assert refusal(lazy).message == "Cannot collect the lazy frame."
-    assert refusal(polars.scan_csv(tmp_path / "nobody.csv")).message == "Cannot collect the lazy frame."
+    assert refusal(lazy).message == "Cannot read the frame."
+    assert refusal(polars.scan_csv(tmp_path / "nobody.csv")).message == "Cannot read the frame."
 
 
 def test_a_value_that_fails_when_it_is_read_is_not_quoted():
@@ -295,3 +300,101 @@ def test_a_frame_is_left_as_it_was():
     copy = frame.copy()
     ages(frame)
     pandas.testing.assert_frame_equal(frame, copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "form"),
+    [
+        ("people.tsv", "name\tage\nx\t1\ny\t3\n", None),
+        ("people.csv", 'name;age\n"x;y";1\ny;3\n', CsvFormat(";")),
+        ("people.csv", "name|age\nx|1\ny|3\n", CsvFormat("|")),
+    ],
+)
+def test_fields_may_be_separated_by_other_signs(name, text, form, tmp_path):
+    assert ages(write(tmp_path / name, text), csv_format=form) == [0, 1, 0, 1]
+
+
+def test_a_compressed_csv_file_in_another_encoding_is_read(tmp_path):
+    rows = gzip.compress("städt,age\nKöln,1\nKöln,3\nkoln,3\n".encode("latin-1"))
+    domain = Domain([Category("städt", ["Köln"])])
+    form = CsvFormat(encoding="latin-1")
+    for name in ("people.csv.gz", "PEOPLE.CSV.GZ"):
+        path = write(tmp_path / name, rows)
+        assert vectorize(path, domain, csv_format=form).counts.tolist() == [2]
+
+
+def test_a_format_of_csv_files_is_refused_for_others(tmp_path):
+    path = write(tmp_path / "people.jsonl", '{"age": 1}\n')
+    assert "require a .csv" in refusal(path, csv_format=CsvFormat(";")).message
+
+
+def test_lines_of_json_are_read_as_text(tmp_path):
+    lines = [{"age": 1}, {"age": "3"}, {"age": None}, {}, {"age": [CANARY]}, {"age": 1.5}]
+    path = write(tmp_path / "people.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert ages(path) == [0, 1, 0, 1]
+    assert refusal(write(tmp_path / "bad.jsonl", f'{{"age": 1}}\n{CANARY}')).message
+    assert refusal(write(tmp_path / "bad.jsonl", f'["{CANARY}"]\n')).message
+
+
+def test_a_folder_and_a_pattern_of_parquet_files_are_one_table(tmp_path):
+    for at, age in enumerate((1, 3, 3)):
+        place = tmp_path / ("deep" if at else ".") / f"part-{at}.parquet"
+        place.parent.mkdir(exist_ok=True)
+        pyarrow.parquet.write_table(pa.table({"age": [age]}), place)
+    assert ages(tmp_path) == [0, 1, 0, 2]
+    assert ages(tmp_path / "deep" / "part-*.parquet") == [0, 0, 0, 2]
+    assert "no .parquet file" in refusal(tmp_path / "deep" / "other-*.parquet").message
+
+
+def test_workbooks_and_files_of_stata_and_spss_are_read(tmp_path):
+    frame = pandas.DataFrame({"name": ["x", "y", "z"], "age": [1, 3, 3]})
+    book = xlsx(
+        tmp_path / "people.xlsx", [["name", "age"], ["x", 1], ["y", 3], ["z", 3.0], [None, None]]
+    )
+    assert ages(book) == [0, 1, 0, 2]
+    assert ages(book, table="rows") == [0, 1, 0, 2]
+    assert "one of rows" in refusal(book, table="other").hint
+    assert refusal(write(tmp_path / "bad.xlsx", CANARY)).message
+    pyreadstat.write_dta(frame, str(tmp_path / "people.dta"))
+    pyreadstat.write_sav(frame, str(tmp_path / "people.sav"))
+    for name in ("people.dta", "people.sav"):
+        assert ages(tmp_path / name) == [0, 1, 0, 2]
+    assert refusal(write(tmp_path / "bad.dta", CANARY)).message
+
+
+def xlsx(path: Path, rows: list[list[Any]]) -> Path:
+    """The smallest workbook with one sheet."""
+    cells = "".join(
+        "<row>" + "".join(cell(value) for value in row if value is not None) + "</row>" for row in rows
+    )
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+        f'Type="{relations}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook {main} xmlns:r="{relations}"><sheets>'
+        '<sheet name="rows" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}/relationships"><Relationship '
+        f'Id="r1" Type="{relations}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f"<worksheet {main}><sheetData>{cells}</sheetData></worksheet>",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return path
+
+
+def cell(value: Any) -> str:
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+    return f"<c><v>{value}</v></c>"
+
+
+def test_any_object_that_offers_itself_as_arrow_is_read():
+    class Frame:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.table({"age": [1, 3]}).__arrow_c_stream__(requested_schema)
+
+    assert ages(Frame()) == [0, 1, 0, 1]

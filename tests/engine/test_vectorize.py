@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import duckdb
@@ -16,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from sqlglot import exp, parse_one
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
-from sharewell.engine.base import SourceColumn
+from sharewell.engine.base import Columns, SourceColumn
 from sharewell.engine.vectorize import cell_counts, vectorize
 from sharewell.errors import DomainTooLarge, SourceError
 from tests.engine.check_engine import compare
@@ -284,7 +286,21 @@ def statement(domain: Domain, privacy_unit: str | None = None, **types: str) -> 
         name: SourceColumn(name, exp.DataType.build(type_), exp.column(f"c{i}", table="source"))
         for i, (name, type_) in enumerate(types.items())
     }
-    return cell_counts(domain, columns, exp.to_table("source"), privacy_unit)
+    return cell_counts(domain, StatedEngine(columns), privacy_unit)
+
+
+@dataclass
+class StatedEngine:
+    """A catalogue without an engine."""
+
+    columns: Mapping[str, SourceColumn]
+    relation: exp.Table = field(default_factory=lambda: exp.to_table("source"))
+    joins_labels: bool = True
+
+    def fetch(self, statement: exp.Select) -> Columns:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
 
 
 PORTABLE = Domain(

@@ -396,7 +396,7 @@ def render_dataset(dataset: wire.DatasetInfo) -> Items:
         f"An answer is useful if its expected error is at most {format_number(dataset.error_threshold)}."
     )
     if dataset.privacy_unit is not None:
-        lines.append(f"Each {dataset.privacy_unit} is counted once, in the first of its cells.")
+        lines.append(f"Each {dataset.privacy_unit} is counted once, by one of its rows.")
     if dataset.paused:
         lines.append("The dataset is paused: no questions are accepted.")
     return [table, *lines]

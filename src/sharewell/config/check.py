@@ -242,10 +242,16 @@ def _check_source(config: Config) -> Iterator[Diagnostic]:
     unit = () if config.privacy_unit is None else (config.privacy_unit,)
     summed = (measure.column for measure in config.domain.measures)
     try:
-        engine = open_source(config.source, (*config.domain.names, *summed, *unit), table=config.table)
+        engine = open_source(
+            config.source,
+            (*config.domain.names, *summed, *unit),
+            table=config.table,
+            csv_format=config.csv_format,
+            timeout=config.statement_timeout,
+        )
         with closing(engine):
             # Building the statement validates the columns' types; it is never run.
-            cell_counts(config.domain, engine.columns, engine.relation, config.privacy_unit)
+            cell_counts(config.domain, engine, config.privacy_unit)
     except SharewellError as error:
         yield Diagnostic.from_error(error)
 
@@ -261,9 +267,9 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
     else:
         yield Diagnostic(
             "note",
-            f"Answers count people, not rows: each {config.privacy_unit} once, in the first of its "
-            "cells. Groups that come first are overcounted.",
-            "For exact groups, reduce the table to one row per person first.",
+            f"Answers count people, not rows: of each {config.privacy_unit}, one row that a keyed hash "
+            "chooses.",
+            "For other choices, reduce the table to one row per person first.",
         )
 
 

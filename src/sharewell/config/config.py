@@ -28,6 +28,7 @@ from sharewell.config.section import (
 )
 from sharewell.config.service import Service, read_service
 from sharewell.engine.data_vector import MAX_ROWS, DataVector
+from sharewell.engine.sources import CsvFormat, is_address
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
@@ -74,8 +75,16 @@ THRESHOLD = ValueType(
 
 DATASET_OPTIONS = (
     Option("name", STRING, "people", "name of the table in SQL; fixed once there is a ledger"),
-    Option("source", STRING, REQUIRED, "file with the rows: .csv, .parquet or .duckdb"),
-    Option("table", STRING, None, "table of a .duckdb file", unset="the only one"),
+    Option("source", STRING, REQUIRED, "file with the rows, or address of a database"),
+    Option("table", STRING, None, "table of a database, or sheet of a workbook", unset="the only one"),
+    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
+    Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
+    Option(
+        "statement_timeout",
+        integer(1, 7 * 86_400),
+        3600,
+        "seconds after which a statement of a database is given up",
+    ),
     Option(
         "privacy_unit",
         STRING,
@@ -250,7 +259,8 @@ class Config:
     #: The file as written.
     text: str
     name: str
-    source: Path
+    #: A path, or the address of a database.
+    source: Path | str
     domain: Domain
     budget: Budget
     #: The largest error of a useful answer, in rows.
@@ -259,6 +269,9 @@ class Config:
     make: MechanismFactory
     service: Service
     table: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    statement_timeout: int = 3600
     privacy_unit: str | None = None
     population: int | None = None
     #: The public upper limit of the number of rows.
@@ -289,11 +302,19 @@ class Config:
         return self.service.witness or self.default_witness
 
     @property
+    def identity(self) -> tuple[Path | str, str | None]:
+        """What the rows are, for any user: the resolved path or the address, and the table."""
+        if isinstance(self.source, Path):
+            return self.source.resolve(), self.table
+        return re.sub(r"//[^/@]*@", "//", self.source), self.table
+
+    @property
     def default_witness(self) -> Path:
         """The place that follows from the source."""
-        source = self.source.resolve()
-        identity = f"{source}\0{self.table or ''}"
-        name = f"{source.stem}-{sha256(identity.encode()).hexdigest()[:16]}.json"
+        place, table = self.identity
+        stem = place.stem if isinstance(place, Path) else re.sub(r"\W+", "-", table or "table")
+        identity = f"{place}\0{table or ''}"
+        name = f"{stem}-{sha256(identity.encode()).hexdigest()[:16]}.json"
         try:
             state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         except RuntimeError:
@@ -309,8 +330,22 @@ class Config:
     def vector(self) -> DataVector:
         """Count the rows of the source. Secret."""
         return vectorize(
-            self.source, self.domain, self.privacy_unit, table=self.table, max_rows=self.max_rows
+            self.source,
+            self.domain,
+            self.privacy_unit,
+            table=self.table,
+            max_rows=self.max_rows,
+            key=self.name,
+            csv_format=self.csv_format,
+            timeout=self.statement_timeout,
         )
+
+    @property
+    def csv_format(self) -> CsvFormat | None:
+        """How a CSV file is written, if that is given."""
+        given = {"delimiter": self.delimiter, "encoding": self.encoding}
+        said = {key: value for key, value in given.items() if value is not None}
+        return CsvFormat(**said) if said else None
 
     def workloads(self) -> dict[str, Sequence[Question]]:
         """The questions that every analyst is expected to ask."""
@@ -331,7 +366,9 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     top.end()
     dataset = sections["dataset"].read_all(DATASET_OPTIONS)
     sections["dataset"].end()
-    name = validate_table(dataset["name"], "dataset.name")
+    name, source = validate_table(dataset["name"], "dataset.name"), dataset["source"]
+    if len(dataset["delimiter"] or ",") != 1:
+        raise ConfigError("dataset.delimiter must be one sign.", hint='For example, ";".')
     domain = _read_domain(sections["attributes"], sections["measures"])
     budget, threshold = _read_budget(sections["budget"], dataset["population"])
     analysts = _read_analysts(sections["analysts"], budget)
@@ -347,7 +384,7 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     config = Config(
         path=path,
         text=text,
-        **dataset | {"source": path.parent / dataset["source"]},
+        **dataset | {"source": source if is_address(source) else path.parent / source},
         domain=domain,
         budget=budget,
         error_threshold=threshold,

@@ -1,17 +1,27 @@
-"""The engine protocol: an open source that can run one GROUP BY."""
+"""The engine protocol: an open source that can run one GROUP BY.
+
+An engine is part of the trusted base, so engines are on an allow-list (`engine/sources.py`). Each fixes
+its session, takes types from the catalogue, and refuses what it cannot fix.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Protocol
+from threading import Thread
+from typing import Any, ClassVar, Protocol, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
 from sharewell.errors import SourceError, Suggestion
+
+Result = TypeVar("Result")
 
 #: Columns of integers, by name.
 Columns = Mapping[str, NDArray[np.integer[Any]]]
@@ -23,7 +33,7 @@ class SourceColumn:
 
     name: str
     type: exp.DataType
-    value: exp.Column
+    value: exp.Condition
 
 
 class Engine(Protocol):
@@ -32,6 +42,9 @@ class Engine(Protocol):
     It must compare text byte by byte: under a case-insensitive collation, a row could fall in two cells
     and two people could be taken for one.
     """
+
+    #: Whether labels are looked up by a join; otherwise by comparisons.
+    joins_labels: bool
 
     @property
     def relation(self) -> exp.Table:
@@ -67,4 +80,129 @@ def _find_column(wanted: str, names: Sequence[str]) -> int:
         f"Unknown column {wanted!r}.",
         hint=hint if close else "Use the column's name as the name of the attribute.",
         suggestion=Suggestion(change=wanted, to=close[0]) if close else None,
+    )
+
+
+class SqlEngine(ABC):
+    """A table of a database, read by one statement at a time.
+
+    Privacy: a message of a database may quote a row, so no failure of a statement shows its reason. It
+    is not even the context of the error, which is raised after the handler.
+    """
+
+    dialect: ClassVar[str]
+    joins_labels = False
+
+    def __init__(self, relation: exp.Table, columns: Mapping[str, SourceColumn], timeout: float) -> None:
+        self.relation = relation
+        self.columns = columns
+        self.timeout = timeout
+
+    @abstractmethod
+    def run(self, sql: str) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Stop the statement that runs, as far as the engine can."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the session."""
+
+    @abstractmethod
+    def adapt(self, node: exp.Expression) -> exp.Expression:
+        """Return what stands for a node in the engine's dialect."""
+
+    def render(self, statement: exp.Expression) -> str:
+        """Return the text of a statement, adapted from its leaves up."""
+        adapted = statement.copy()
+        for node in reversed(list(adapted.dfs())):
+            parent, key, index = node.parent, node.arg_key, node.index
+            changed = self.adapt(node)
+            if changed is not node and parent is not None:
+                parent.set(key, changed, index)
+        return adapted.sql(self.dialect)
+
+    def fetch(self, statement: exp.Select) -> Columns:
+        """Run a statement whose columns are integers without NULL."""
+        names, sql = statement.named_selects, self.render(statement)
+        found = None
+        with suppress(Exception):
+            rows = within(self.timeout, lambda: self.run(sql), self.cancel)
+            table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, len(names))
+            found = {name: table[:, at] for at, name in enumerate(names)}
+        if found is None:
+            raise SourceError(
+                f"Cannot read the table {self.relation.sql(self.dialect)}.",
+                hint="See the log of the database. Its messages may quote rows, so they are not shown.",
+            )
+        return found
+
+
+def within(seconds: float, call: Callable[[], Result], cancel: Callable[[], None]) -> Result:
+    """Return the result of a call, or raise TimeoutError and cancel it: a network may stall for ever."""
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(call())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = Thread(target=run, name="engine", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        Thread(target=cancel, name="cancel", daemon=True).start()
+        raise TimeoutError
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+#: The text that each type is converted from. What engines take beyond it differs: PostgreSQL knows the
+#: date 'yesterday'.
+TEXT_OF: Mapping[exp.DType, str] = {
+    exp.DataType.Type.DOUBLE: "^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+    "|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$",
+    exp.DataType.Type.DATE: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    exp.DataType.Type.TIMESTAMPTZ: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"
+    "(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?$",
+}
+
+
+def if_written(node: exp.TryCast, converted: exp.Expression, *valid: exp.Condition) -> exp.Case:
+    """Return a conversion of text, or NULL where the text does not have the form of the type."""
+    form = exp.RegexpLike(this=node.this.copy(), expression=exp.Literal.string(TEXT_OF[node.to.this]))
+    return exp.case().when(exp.and_(form, *valid), converted)
+
+
+def is_nan_test(node: exp.Expression) -> bool:
+    """Return whether a node compares a value with NaN."""
+    return (
+        isinstance(node, exp.EQ)
+        and isinstance(node.expression, exp.Cast)
+        and node.expression.this == exp.Literal.string("NaN")
+    )
+
+
+def refuse_password(address: str, instead: str) -> None:
+    """Refuse an address that has a password: configuration files are copied and shared."""
+    try:
+        parts = urlsplit(address)
+        given = parts.password is not None or "password" in parse_qs(parts.query, keep_blank_values=True)
+    except ValueError:
+        raise SourceError(
+            "The source is not a valid address.", hint="Check its brackets and port."
+        ) from None
+    if given:
+        raise SourceError("The source's address has a password.", hint=f"Remove it, and {instead}.")
+
+
+def missing_driver(extra: str) -> SourceError:
+    """The error for a driver that is not installed."""
+    return SourceError(
+        "The driver for this source is not installed.", hint=f"Install sharewell[{extra}]."
     )

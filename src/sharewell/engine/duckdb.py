@@ -39,6 +39,7 @@ class DuckDB:
     """
 
     dialect = "duckdb"
+    joins_labels = True
 
     def __init__(self, unreadable: SourceError) -> None:
         self._unreadable = unreadable

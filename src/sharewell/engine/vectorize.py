@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 import numpy as np
 from sqlglot import exp
 
-from sharewell.engine.base import SourceColumn
-from sharewell.engine.cells import Placement, Type, centred_value, is_missing, is_null, placement
+from sharewell.engine.base import Engine
+from sharewell.engine.cells import (
+    Placement,
+    Type,
+    centred_value,
+    compare_labels,
+    is_missing,
+    is_null,
+    join_labels,
+    placement,
+)
 from sharewell.engine.data_vector import MAX_ROWS, DataVector
-from sharewell.engine.sources import open_source
+from sharewell.engine.sources import TIMEOUT, CsvFormat, open_source
 from sharewell.errors import DomainTooLarge, SourceError
 from sharewell.query.attribute import Attribute
 from sharewell.query.domain import MAX_CELLS, Domain
@@ -24,12 +33,17 @@ def vectorize(
     *,
     table: str | None = None,
     max_rows: int | None = None,
+    max_rows_per_person: int = 1,
+    key: str = "",
+    csv_format: CsvFormat | None = None,
+    timeout: float = TIMEOUT,
 ) -> DataVector:
-    """Count the rows of a file or a data frame in every cell of a domain.
+    """Count the rows of a database, a file or a data frame in every cell of a domain.
 
-    `privacy_unit` names the column that identifies a person who may have several rows: each person then
-    counts once, in the first of their cells. `table` names the table of a database. `max_rows` is a
-    public limit on the number of rows (or people); a domain too large for a dense vector requires it.
+    `privacy_unit` names the column that identifies a person who may have several rows. Of each person,
+    `max_rows_per_person` rows are kept, chosen by a hash with a key; a curator must be given the same
+    number. `table` names the table of a database. `max_rows` is a public limit on the number of rows; a
+    domain too large for a dense vector requires it. `timeout` is in seconds.
 
     >>> import pandas
     >>> from sharewell import Boolean, Domain, Integer, vectorize
@@ -40,8 +54,10 @@ def vectorize(
     _require_limit(domain, max_rows)
     unit = () if privacy_unit is None else (privacy_unit,)
     wanted = (*domain.names, *(measure.column for measure in domain.measures), *unit)
-    with closing(open_source(source, wanted, table=table)) as engine:
-        found = engine.fetch(cell_counts(domain, engine.columns, engine.relation, privacy_unit))
+    opened = open_source(source, wanted, table=table, csv_format=csv_format, timeout=timeout)
+    with closing(opened) as engine:
+        statement = cell_counts(domain, engine, privacy_unit, most=max_rows_per_person, key=key)
+        found = engine.fetch(statement)
     codes = [found[name] for name in _code_names(domain)]
     counts = np.stack([found[name] for name in _sums(domain)])
     return DataVector.of_cells(domain, codes, counts, max_rows)
@@ -61,20 +77,16 @@ def _require_limit(domain: Domain, max_rows: int | None) -> None:
 
 
 def cell_counts(
-    domain: Domain,
-    columns: Mapping[str, SourceColumn],
-    relation: exp.Table,
-    privacy_unit: str | None = None,
+    domain: Domain, engine: Engine, privacy_unit: str | None = None, *, most: int = 1, key: str = ""
 ) -> exp.Select:
     """Return the statement that counts the rows of each cell, and sums their measures.
 
     Its columns are a code for each attribute, then those of `_sums`. Rows outside the domain, and rows
-    without a person, are excluded. A person's cell is the smallest of their rows' cells in C order, and
-    their values those of the smallest of the rows there, so they do not depend on other people.
+    without a person, are excluded; `most` rows of every person are kept, chosen with a key.
     """
-    rows, names = _coded_rows(domain, columns, relation), _code_names(domain)
+    rows, names = _coded_rows(domain, engine), _code_names(domain)
     if privacy_unit is not None:
-        person = columns[privacy_unit]
+        person = engine.columns[privacy_unit]
         if person.type.this in (Type.FLOAT, Type.DOUBLE):
             # Rounded ids could merge two people, and one missing id turns a pandas column into floats.
             raise SourceError(
@@ -82,22 +94,44 @@ def cell_counts(
                 "ids may be equal.",
                 hint="Cast it to integers (Int64 in pandas) or text.",
             )
+        content = rows.named_selects
         rows = rows.select(person.value.as_("person")).where(is_missing(person).not_())
-        rows = _first_rows(rows, rows.named_selects[:-1])
+        rows = _limited_rows(rows, content, most, key)
     sums = [sum_.as_(name) for name, sum_ in _sums(domain).items()]
     return exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
 
 
-def _first_rows(rows: exp.Select, names: Sequence[str]) -> exp.Select:
-    """Return the smallest row of every person; structs are compared field by field."""
-    fields = [
-        exp.PropertyEQ(this=exp.to_identifier(name), expression=exp.column(name)) for name in names
-    ]
-    least = exp.Min(this=exp.Struct(expressions=fields)).as_("cell")
-    people = exp.select(least).from_(rows.subquery("cells")).group_by("person")
-    return exp.select(*(exp.column(name, table="cell").as_(name) for name in names)).from_(
-        people.subquery("first_cells")
-    )
+def _limited_rows(rows: exp.Select, content: Sequence[str], most: int, key: str) -> exp.Select:
+    """Keep some rows of every person: those whose keyed hash is smallest.
+
+    The hash is of the person, the row's content, and its number among the person's rows in the order of
+    their content, which tells equal rows apart. So no row is likelier to be kept than another of its
+    person, and the choice depends on no other person. It is the same on every engine.
+    """
+    numbered = exp.select(
+        *content,
+        "person",
+        _row_number(order=content).as_("occurrence"),
+        exp.Window(this=exp.Count(this=exp.Star()), partition_by=[exp.column("person")]).as_("own"),
+    ).from_(rows.subquery("coded"))
+    hashed: exp.Expression = exp.Literal.string(key)
+    for name in ("person", *content, "occurrence"):
+        written = exp.cast(exp.column(name), Type.TEXT)
+        known = exp.Coalesce(this=written, expressions=[exp.Literal.string("")])
+        for piece in (exp.Literal.string("|"), known):
+            hashed = exp.DPipe(this=hashed, expression=piece, safe=True)
+    # Only where there is a choice: hashing is slower than the rest together.
+    chosen = exp.case().when(exp.column("own") > most, exp.MD5(this=hashed))
+    placed = exp.select(*content, _row_number(order=[chosen]).as_("place"))
+    placed = placed.from_(numbered.subquery("numbered"))
+    return exp.select(*content).from_(placed.subquery("placed")).where(exp.column("place") <= most)
+
+
+def _row_number(order: Sequence[str | exp.Expression]) -> exp.Window:
+    """Return ROW_NUMBER() among a person's rows."""
+    keys = [exp.column(each) if isinstance(each, str) else each for each in order]
+    ordered = exp.Order(expressions=[exp.Ordered(this=each) for each in keys])
+    return exp.Window(this=exp.RowNumber(), partition_by=[exp.column("person")], order=ordered)
 
 
 def _code_names(domain: Domain) -> list[str]:
@@ -116,11 +150,12 @@ def _sums(domain: Domain) -> dict[str, exp.Expression]:
     return sums
 
 
-def _coded_rows(domain: Domain, columns: Mapping[str, SourceColumn], relation: exp.Table) -> exp.Select:
+def _coded_rows(domain: Domain, engine: Engine) -> exp.Select:
     """Return the codes of every row that has a cell, and its centred values."""
-    rows = exp.select().from_(relation)
+    rows, columns = exp.select().from_(engine.relation), engine.columns
     for i, (name, attribute) in enumerate(zip(_code_names(domain), domain.attributes, strict=True)):
-        placed = placement(attribute, columns[attribute.name], f"labels_{i}")
+        look_up = join_labels(f"labels_{i}") if engine.joins_labels else compare_labels
+        placed = placement(attribute, columns[attribute.name], look_up)
         rows = rows.select(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))
         rows = rows.join(placed.lookup) if placed.lookup else rows
         rows = rows.where(_kept(attribute, placed))

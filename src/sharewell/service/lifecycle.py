@@ -321,13 +321,16 @@ def check_files(config: Config) -> Iterator[Diagnostic]:
 
 
 def describe_source(config: Config) -> dict[str, Any]:
-    """Path, size and time of the last change of the source, without reading it."""
+    """Path, size and time of the last change of a file, or the address, without reading it."""
+    place, table = config.identity
+    if isinstance(place, str):
+        return {"path": place, "table": table or ""}
     try:
-        found = config.source.stat()
+        found = place.stat()
     except OSError:
         return {}
     changed = datetime.fromtimestamp(found.st_mtime, UTC).isoformat(timespec="seconds")
-    return {"path": str(config.source.resolve()), "bytes": found.st_size, "changed": changed}
+    return {"path": str(place), "bytes": found.st_size, "changed": changed}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ def _reject_conflicts(configs: Iterable[Config]) -> None:
     """Reject datasets that share a name, a token file, or without saying so a source."""
     names: set[str] = set()
     files: set[Path] = set()
-    sources: dict[tuple[Path, str | None], bool] = {}
+    sources: dict[tuple[Path | str, str | None], bool] = {}
     for config in configs:
         if config.name in names:
             raise ConfigError(
@@ -116,7 +116,7 @@ def _reject_conflicts(configs: Iterable[Config]) -> None:
                 f"{config.path}: another dataset of this server uses the same access file.",
                 hint="Give each dataset a service.access of its own.",
             )
-        source = (config.source.resolve(), config.table)
+        source = config.identity
         if source in sources and not (sources[source] and config.budgets_add_up):
             raise ConfigError(
                 f"{config.path}: another dataset of this server has the same source, {config.source}.",

@@ -1,0 +1,195 @@
+"""ClickHouse: one GROUP BY on a server, or in this process by chDB."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sharewell.engine.base import (
+    SourceColumn,
+    SqlEngine,
+    find_columns,
+    if_written,
+    is_nan_test,
+    missing_driver,
+    refuse_password,
+    within,
+)
+from sharewell.errors import SourceError
+
+Type = exp.DataType.Type
+
+SETTINGS: dict[str, Any] = {
+    "session_timezone": "UTC",
+    "join_use_nulls": 1,
+    "cast_keep_nullable": 1,
+    "prefer_column_name_to_alias": 1,
+    # A branch of CASE is evaluated only where it is taken, so that none can fail on other rows.
+    "short_circuit_function_evaluation": "force_enable",
+    "readonly": 2,
+}
+
+#: Types around others that change how values are stored, and not what they are.
+WRAPPERS = re.compile(r"^(?:Nullable|LowCardinality)\((.*)\)$")
+#: ClickHouse's types by the names that all dialects know.
+TYPES = {
+    "String": "text",
+    "UUID": "uuid",
+    "Bool": "boolean",
+    "Date": "date",
+    "Date32": "date",
+    **{
+        f"Int{bits}": name
+        for bits, name in ((8, "tinyint"), (16, "smallint"), (32, "int"), (64, "bigint"))
+    },
+    **{
+        f"UInt{bits}": name
+        for bits, name in ((8, "utinyint"), (16, "usmallint"), (32, "uint"), (64, "ubigint"))
+    },
+    "Float32": "float",
+    "Float64": "double",
+}
+
+#: The years of a Date32.
+YEARS = (1900, 2299)
+
+
+class ClickHouse(SqlEngine):
+    """A table of a ClickHouse database."""
+
+    dialect = "clickhouse"
+
+    def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
+        refuse_password(address, "set CLICKHOUSE_PASSWORD")
+        if table is None:
+            raise SourceError("A database requires `table`.", hint='Set it, as in "clinic.visits".')
+        try:
+            relation = exp.to_table(table, dialect=self.dialect)
+        except SqlglotError:
+            raise SourceError(
+                f"{table!r} is not the name of a table.", hint='Write "schema.table".'
+            ) from None
+        self._client = _client(address, timeout)
+        self._settings = SETTINGS | {"max_execution_time": max(1, int(timeout))}
+        rows = None
+        with suppress(Exception):
+            described = f"DESCRIBE TABLE {relation.sql(self.dialect)}"
+            rows = within(timeout, lambda: self.run(described), lambda: None)
+        try:
+            if rows is None:
+                raise SourceError(
+                    f"The database has no table {table!r}, or this user may not read it.",
+                    hint="Check `table`, and GRANT SELECT on it.",
+                )
+            found = find_columns(wanted, [str(row[0]) for row in rows])
+        except SourceError:
+            self.close()
+            raise
+        columns = {
+            asked: _column(*map(str, rows[at][:2])) for asked, at in zip(wanted, found, strict=True)
+        }
+        super().__init__(relation, columns, timeout)
+
+    def run(self, sql: str) -> Sequence[Sequence[Any]]:
+        """Run a statement."""
+        rows: Sequence[Sequence[Any]] = self._client.query(sql, settings=self._settings).result_rows
+        return rows
+
+    def cancel(self) -> None:
+        """Close the connection; the server gives up at `max_execution_time`."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(Exception):
+            self._client.close()
+
+    def adapt(self, node: exp.Expression) -> exp.Expression:
+        """Return what stands for a node in ClickHouse's dialect."""
+        match node:
+            case exp.TryCast() if node.to.this is Type.DOUBLE:
+                trimmed = exp.Trim(this=node.this.copy())
+                return if_written(node, exp.Anonymous(this="toFloat64OrNull", expressions=[trimmed]))
+            case exp.TryCast():
+                return if_written(node, *_converted(node))
+            case exp.EQ() if is_nan_test(node):
+                return exp.Coalesce(
+                    this=exp.Anonymous(this="isNaN", expressions=[node.this]), expressions=[exp.false()]
+                )
+            case exp.Cast() if node.to.this is Type.DATE:
+                return _date(node.this)
+            case exp.Round():
+                # Halves go to the even number.
+                return exp.Floor(this=exp.Add(this=node.this, expression=exp.Literal.number("0.5")))
+        return node
+
+
+def _client(address: str, timeout: float) -> Any:
+    try:
+        import clickhouse_connect
+    except ImportError:
+        raise missing_driver("clickhouse") from None
+    parts, given = urlsplit(address), dict[str, Any]()
+    if parts.scheme == "clickhouse":
+        given = {
+            "username": parts.username or os.environ.get("CLICKHOUSE_USER"),
+            "password": os.environ.get("CLICKHOUSE_PASSWORD", ""),
+            "connect_timeout": 10,
+            "send_receive_timeout": timeout,
+        }
+    client = None
+    with suppress(Exception):
+        client = within(
+            min(timeout, 30.0), lambda: clickhouse_connect.get_client(dsn=address, **given), lambda: None
+        )
+    if client is None:
+        raise SourceError(
+            "Cannot connect to the database.",
+            hint="Check the address, CLICKHOUSE_USER and CLICKHOUSE_PASSWORD.",
+        )
+    return client
+
+
+def _column(name: str, type_: str) -> SourceColumn:
+    value: exp.Condition = exp.column(name, quoted=True)
+    while wrapped := WRAPPERS.match(type_):
+        type_ = wrapped[1]
+    if type_.startswith(("Enum8", "Enum16", "FixedString")) or type_ == "UUID":
+        return SourceColumn(name, exp.DataType.build("text"), exp.cast(value, Type.TEXT))
+    if type_.startswith("DateTime"):
+        return SourceColumn(name, exp.DataType.build("timestamptz"), value)
+    if type_.startswith("Decimal"):
+        return SourceColumn(name, exp.DataType.build("decimal"), value)
+    return SourceColumn(name, exp.DataType.build(TYPES.get(type_, "unknown")), value)
+
+
+def _date(value: exp.Expression) -> exp.Expression:
+    """Return a date; a timestamp's is that in UTC, although its column may have another time zone."""
+    if isinstance(value, exp.Literal):
+        if not YEARS[0] <= int(value.name[:4]) <= YEARS[1]:
+            raise SourceError(
+                f"ClickHouse has no dates such as {value.name}.",
+                hint=f"Describe dates from {YEARS[0]} to {YEARS[1]}.",
+            )
+        return exp.Anonymous(this="toDate32", expressions=[value])
+    utc = exp.Anonymous(this="toTimeZone", expressions=[value, exp.Literal.string("UTC")])
+    return exp.Anonymous(this="toDate32", expressions=[utc])
+
+
+def _converted(node: exp.TryCast) -> tuple[exp.Expression, exp.Condition]:
+    """Return the date or time of a text, and whether there is such a day, unlike 30 February."""
+    written = node.this.copy()
+    day = exp.Substring(this=written, start=exp.Literal.number(1), length=exp.Literal.number(10))
+    date = exp.Anonymous(this="toDate32OrNull", expressions=[day])
+    exists = exp.EQ(this=exp.Anonymous(this="toString", expressions=[date]), expression=day.copy())
+    if node.to.this is Type.DATE:
+        return date.copy(), exists
+    precise = [written.copy(), exp.Literal.number(6), exp.Literal.string("UTC")]
+    return exp.Anonymous(this="parseDateTime64BestEffortOrNull", expressions=precise), exists

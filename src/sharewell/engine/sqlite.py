@@ -1,0 +1,201 @@
+"""SQLite: one GROUP BY in a connection that can only read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+
+from sharewell.engine.base import TEXT_OF, SourceColumn, SqlEngine, find_columns, is_nan_test
+from sharewell.errors import SourceError
+
+Type = exp.DataType.Type
+
+#: The types of a STRICT table, which SQLite enforces. Other declared types say nothing about the values.
+STRICT_TYPES = {"INT": "bigint", "INTEGER": "bigint", "REAL": "double", "TEXT": "text"}
+
+#: The number of steps of SQLite's machine between two looks at the clock.
+STEPS = 1_000_000
+
+
+class SQLite(SqlEngine):
+    """A table of an SQLite file.
+
+    Where the table is not STRICT, a column can hold values of any type, and is read as text: as in a CSV
+    file. Text is converted in Python, because a CAST of SQLite takes text that is no number for 0.
+    """
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, table: str | None, wanted: Sequence[str], timeout: float) -> None:
+        self._path = path
+        self._deadline = math.inf
+        self._connection = self._try(
+            lambda: sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode=ro",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        )
+        try:
+            relation, rows = self._describe(table)
+            found = find_columns(wanted, [name for name, _ in rows])
+        except SourceError:
+            self.close()
+            raise
+        columns = {asked: _column(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
+        super().__init__(relation, columns, timeout)
+
+    def _try(self, call: Callable[[], Any]) -> Any:
+        with suppress(sqlite3.Error):
+            return call()
+        raise SourceError(
+            f"Cannot read {self._path.name!r}.", hint="It must be an SQLite database in UTF-8."
+        )
+
+    def _describe(self, table: str | None) -> tuple[exp.Table, list[tuple[str, str]]]:
+        """Fix the session, and read the catalogue."""
+        connection = self._connection
+        for name, function in FUNCTIONS.items():
+            connection.create_function(name, 1, function, deterministic=True)
+        connection.set_progress_handler(lambda: time.monotonic() > self._deadline, STEPS)
+        run = lambda sql: self._try(lambda: connection.execute(sql).fetchall())  # noqa: E731
+        run("PRAGMA query_only = ON")
+        run("PRAGMA trusted_schema = OFF")
+        run("PRAGMA busy_timeout = 5000")
+        # In other encodings, text is not in the order of its characters.
+        self._try(lambda: None if run("PRAGMA encoding") == [("UTF-8",)] else _raise())
+        listed = {
+            name: strict
+            for schema, name, kind, _, _, strict in run("PRAGMA table_list")
+            if schema == "main" and kind in ("table", "view") and not name.startswith("sqlite_")
+        }
+        if table is None and len(listed) == 1:
+            table = next(iter(listed))
+        if table not in listed:
+            problem = f"has no table {table!r}" if table else f"has {len(listed)} tables"
+            raise SourceError(
+                f"The database {self._path.name!r} {problem}.",
+                hint=f"Set `table` to one of {', '.join(sorted(listed))}." if listed else "It is empty.",
+            )
+        relation = exp.to_table(f'"{table}"') if '"' not in table else exp.table_(table, quoted=True)
+        described = run(f"PRAGMA table_xinfo({exp.to_identifier(table, quoted=True).sql('sqlite')})")
+        return relation, [(name, type_ if listed[table] else "") for _, name, type_, *_ in described]
+
+    def run(self, sql: str) -> Sequence[Sequence[Any]]:
+        """Run a statement, within the timeout."""
+        self._deadline = time.monotonic() + self.timeout
+        rows: Sequence[Sequence[Any]] = self._connection.execute(sql).fetchall()
+        return rows
+
+    def cancel(self) -> None:
+        """Stop the statement that runs."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def adapt(self, node: exp.Expression) -> exp.Expression:
+        """Return what stands for a node in SQLite's dialect, in which dates are text."""
+        match node:
+            case exp.TryCast():
+                # The value itself: as text, a number would lose digits.
+                raw = node.this.find(exp.Column)
+                return exp.Anonymous(this=f"to_{node.to.this.value.lower()}", expressions=[raw])
+            case exp.Cast() if node.to.this is Type.DATE:
+                return node.this
+            case exp.DateDiff():
+                days = [
+                    exp.Anonymous(this="JULIANDAY", expressions=[each])
+                    for each in (node.this, node.expression)
+                ]
+                return exp.cast(exp.Sub(this=days[0], expression=days[1]), Type.INT)
+            case exp.Extract():
+                return _part(node.name, node.expression)
+            case exp.EQ() if is_nan_test(node):
+                # SQLite stores NaN as NULL, but text can say it.
+                return exp.Anonymous(this="is_nan", expressions=[node.this.find(exp.Column)])
+            case exp.Floor():
+                return exp.Anonymous(this="to_floor", expressions=[node.this])
+        return node
+
+
+def _raise() -> None:
+    raise sqlite3.DatabaseError
+
+
+def _column(name: str, type_: str) -> SourceColumn:
+    value: exp.Condition = exp.column(name, quoted=True)
+    built = exp.DataType.build(STRICT_TYPES.get(type_.upper(), "text"))
+    if built.this is Type.TEXT:
+        text = exp.cast(value, Type.TEXT)
+        value = exp.paren(exp.Collate(this=text, expression=exp.var("BINARY")))
+    return SourceColumn(name, built, value)
+
+
+def _part(name: str, day: exp.Expression) -> exp.Expression:
+    """Return the year, month or quarter of a date in ISO text."""
+    start, length = (1, 4) if name.upper() == "YEAR" else (6, 2)
+    digits = exp.Substring(this=day, start=exp.Literal.number(start), length=exp.Literal.number(length))
+    number = exp.cast(digits, Type.INT)
+    if name.upper() != "QUARTER":
+        return number
+    return exp.paren(exp.Div(this=exp.paren(number + 2), expression=exp.Literal.number(3)))
+
+
+def _to_double(value: object) -> float | None:
+    if isinstance(value, str):
+        return float(value) if re.search(TEXT_OF[Type.DOUBLE], value) else None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, str) and value.strip(" ").lower() == "nan"
+
+
+def _to_date(value: object) -> str | None:
+    with suppress(ValueError):
+        if isinstance(value, str) and re.search(TEXT_OF[Type.DATE], value):
+            return dt.date.fromisoformat(value).isoformat()
+    return None
+
+
+def _to_timestamptz(value: object) -> str | None:
+    """Return the date in UTC."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(value, str) and re.search(TEXT_OF[Type.TIMESTAMPTZ], value):
+            moment = dt.datetime.fromisoformat(value)
+            return (moment.astimezone(dt.UTC) if moment.tzinfo else moment).date().isoformat()
+    return None
+
+
+def _to_floor(value: object) -> float | None:
+    if not isinstance(value, int | float):
+        return None
+    return float(math.floor(value)) if math.isfinite(value) else float(value)
+
+
+def _md5(value: object) -> str | None:
+    return md5(value.encode(), usedforsecurity=False).hexdigest() if isinstance(value, str) else None
+
+
+#: Each is defined for every value: none can fail on some rows.
+FUNCTIONS: dict[str, Callable[[object], object]] = {
+    "to_double": _to_double,
+    "is_nan": _is_nan,
+    "to_date": _to_date,
+    "to_timestamptz": _to_timestamptz,
+    "to_floor": _to_floor,
+    "md5": _md5,
+}

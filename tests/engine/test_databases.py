@@ -1,0 +1,236 @@
+"""Every database passes the one suite for engines, and what goes wrong there gets a sentence."""
+
+import datetime as dt
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import clickhouse_connect
+import psycopg
+import pyarrow as pa
+import pytest
+
+from sharewell import Category, Domain, Integer
+from sharewell.engine.postgres import Postgres
+from sharewell.engine.sources import open_source
+from sharewell.engine.vectorize import cell_counts, vectorize
+from sharewell.errors import SourceError
+from tests.engine.check_engine import check_engine
+from tests.service.ledger.postgres_server import PostgresServer
+
+AGE = Domain([Integer("age", 0, 3)])
+CANARY = "CANARY-4711"
+
+#: How Arrow's types are called in PostgreSQL and in ClickHouse.
+TYPES = {
+    pa.int64(): ("bigint", "Int64"),
+    pa.int8(): ("smallint", "Int8"),
+    pa.float64(): ("double precision", "Float64"),
+    pa.float32(): ("real", "Float32"),
+    pa.string(): ("text", "LowCardinality(Nullable(String))"),
+    pa.bool_(): ("boolean", "Bool"),
+    pa.date32(): ("date", "Date32"),
+    pa.timestamp("us"): ("timestamp", "DateTime64(6)"),
+    pa.timestamp("us", "UTC"): ("timestamptz", "DateTime64(6, 'Asia/Tokyo')"),
+}
+
+
+def rows_of(table: pa.Table) -> list[list[Any]]:
+    return [list(row.values()) for row in table.to_pylist()]
+
+
+def fill(address: str, table: pa.Table) -> str:
+    """Fill `people` of a PostgreSQL database."""
+    columns = ", ".join(f'"{field.name}" {TYPES[field.type][0]}' for field in table.schema)
+    with psycopg.connect(address) as connection:
+        connection.execute("DROP TABLE IF EXISTS people")
+        connection.execute(f"CREATE TABLE people ({columns})")
+        with connection.cursor().copy("COPY people FROM STDIN") as copy:
+            for row in rows_of(table):
+                copy.write_row(row)
+    return address
+
+
+def test_postgresql_passes_the_common_suite(postgres):
+    address = postgres.database()
+    check_engine(lambda table: fill(address, table))
+
+
+def test_sqlite_passes_the_common_suite(tmp_path):
+    def make(table: pa.Table) -> Path:
+        path = tmp_path / "people.sqlite"
+        path.unlink(missing_ok=True)
+        with sqlite3.connect(path) as connection:
+            # Its types are not enforced, and so not believed.
+            connection.execute("CREATE TABLE people (" + ", ".join(table.column_names) + ")")
+            places = ", ".join("?" * table.num_columns)
+            rows = [
+                [each.isoformat() if isinstance(each, dt.date) else each for each in row]
+                for row in rows_of(table)
+            ]
+            connection.executemany(f"INSERT INTO people VALUES ({places})", rows)
+        connection.close()
+        return path
+
+    check_engine(make, typed=False)
+
+
+def test_clickhouse_passes_the_common_suite():
+    client = clickhouse_connect.get_client(dsn="chdb://")
+
+    def make(table: pa.Table) -> str:
+        kinds = {field.name: TYPES[field.type][1] for field in table.schema}
+        columns = ", ".join(
+            f"`{name}` {kind if 'Nullable' in kind else f'Nullable({kind})'}"
+            for name, kind in kinds.items()
+        )
+        client.command("DROP TABLE IF EXISTS people")
+        client.command(f"CREATE TABLE people ({columns}) ENGINE = Memory")
+        if table.num_rows:
+            client.insert("people", rows_of(table), column_names=table.column_names)
+        return "chdb://"
+
+    check_engine(make)
+    client.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
+def test_spark_passes_the_common_suite(spark):
+    def make(table: pa.Table) -> str:
+        spark.createDataFrame(table).createOrReplaceTempView("people")
+        return "local[2]"
+
+    check_engine(make)
+    with pytest.raises(SourceError, match="Spark has no table 'nothing'"):
+        vectorize("local[2]", AGE, table="nothing")
+
+
+def test_strict_tables_of_sqlite_keep_their_types(tmp_path):
+    path = tmp_path / "people.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE people (age INTEGER, fee REAL, name TEXT COLLATE NOCASE) STRICT"
+        )
+        connection.executemany(
+            "INSERT INTO people VALUES (?, ?, ?)", [(1, 0.5, "a"), (3, None, "A"), (None, 2.5, "b")]
+        )
+    connection.close()
+    assert vectorize(path, AGE).counts.tolist() == [0, 1, 0, 1]
+    assert vectorize(path, Domain([Category("name", ["a", "A"])])).counts.tolist() == [1, 1]
+    assert vectorize(path, Domain([Category("name", ["a", "A"])]), "name").counts.tolist() == [1, 1]
+    with pytest.raises(SourceError, match="large ids may be equal"):
+        vectorize(path, Domain([Integer("fee", 0, 9)]), "fee")
+
+
+def test_text_of_every_type_of_postgresql_is_in_one_cell(postgres):
+    address = postgres.database()
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('MA', 'ma')")
+        connection.execute(
+            "CREATE TABLE people (state varchar(9), padded char(4), mood mood, n numeric)"
+        )
+        connection.execute(
+            "INSERT INTO people VALUES ('Ma', 'MA', 'ma', 1), ('MA', 'ma', 'MA', 1e400),"
+            " ('ma', 'Ma', 'MA', 1e-400), (NULL, NULL, NULL, 'NaN')"
+        )
+    for column, counts in (("state", [1, 1]), ("padded", [1, 1]), ("mood", [2, 1])):
+        domain = Domain([Category(column, ["MA", "ma"])])
+        assert vectorize(address, domain, table="people").counts.tolist() == counts, column
+        once = vectorize(address, domain, column, table="people").counts.tolist()
+        assert once == [1, 1], column
+    whole = Domain([Integer("n", 0, 1, nullable=True, other="others")])
+    assert vectorize(address, whole, table="people").counts.tolist() == [1, 1, 1, 1]
+
+
+def test_the_result_has_no_more_rows_than_cells(postgres):
+    address = fill(postgres.database(), pa.table({"age": [0, 1, 1, 3, 3, 3, 9]}))
+    engine = open_source(address, ["age"], table="people")
+    found = engine.fetch(cell_counts(AGE, engine))
+    assert sorted(zip(found["code_0"].tolist(), found["count"].tolist(), strict=True)) == [
+        (0, 1),
+        (1, 2),
+        (3, 3),
+    ]
+    engine.close()
+
+
+def refusal(source: str, domain: Domain = AGE, **options: Any) -> SourceError:
+    with pytest.raises(SourceError) as caught:
+        vectorize(source, domain, **{"table": "people"} | options)
+    assert CANARY not in f"{caught.value} {caught.value.hint}"
+    assert caught.value.__context__ is None
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://ann:{CANARY}@host/db",
+        f"postgresql://ann@host/db?password={CANARY}",
+        f"clickhouse://ann:{CANARY}@host/db",
+    ],
+)
+def test_a_password_in_an_address_is_refused(address):
+    error = refusal(address)
+    assert error.message == "The source's address has a password."
+    assert "Remove it" in error.hint
+
+
+def test_what_is_wrong_with_a_database_gets_a_sentence(postgres):
+    address = fill(postgres.database(), pa.table({"age": [1], "name": [CANARY]}))
+    assert "requires `table`" in refusal(address, table=None).message
+    assert "no table 'others'" in refusal(address, table="others").message
+    assert "no table 'a b; c'" in refusal(address, table="a b; c").message
+    assert "Unknown column 'aged'" in refusal(address, Domain([Integer("aged", 0, 3)])).message
+    missing = address.replace("/ledgers_", "/nothing_")
+    assert "the database does not exist" in refusal(missing).message
+    assert "no server answers" in refusal("postgresql://ann@127.0.0.1:9/db").message
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE ROLE visitor LOGIN")
+    visitor = address.replace("postgres@", "visitor@")
+    assert "may not read 'people'" in refusal(visitor).message
+
+
+def test_a_table_that_vanishes_is_a_sentence(postgres):
+    address = fill(postgres.database(), pa.table({"age": [1]}))
+    engine = open_source(address, ["age"], table="people")
+    with psycopg.connect(address) as connection:
+        connection.execute("DROP TABLE people")
+    with pytest.raises(SourceError, match="Cannot read the table people") as caught:
+        engine.fetch(cell_counts(AGE, engine))
+    assert caught.value.__context__ is None
+    engine.close()
+
+
+def test_a_row_that_fails_is_not_quoted(postgres):
+    address = fill(postgres.database(), pa.table({"age": [1], "name": [CANARY]}))
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE VIEW failing AS SELECT CAST(name AS int) AS age FROM people")
+    assert "may quote rows" in refusal(address, table="failing").hint
+
+
+def test_a_database_that_stalls_is_given_up():
+    server = PostgresServer()
+    try:
+        address = fill(server.database(), pa.table({"age": [1]}))
+        engine = open_source(address, ["age"], table="people", timeout=0.5)
+        with server.hanging():
+            began = time.monotonic()
+            with pytest.raises(SourceError, match="Cannot read the table"):
+                engine.fetch(cell_counts(AGE, engine))
+            assert time.monotonic() - began < 60
+            assert "does not answer" in refusal(address, timeout=0.5).message
+        engine.close()
+    finally:
+        server.remove()
+
+
+def test_the_session_of_postgresql_can_only_read(postgres):
+    address = fill(postgres.database(), pa.table({"age": [1]}))
+    engine = open_source(address, ["age"], table="people")
+    assert isinstance(engine, Postgres)
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        engine.run("DELETE FROM people")
+    assert engine.run("SELECT current_setting('TimeZone')") == [("UTC",)]
+    engine.close()
