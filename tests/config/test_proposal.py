@@ -445,9 +445,9 @@ def test_the_source_is_found_from_where_the_file_is(tmp_path, monkeypatch):
     write_csv(tmp_path / "data" / "people.csv", {"age": [1, 2, 1]})
     monkeypatch.chdir(tmp_path)
     show_init("data/people.csv", "settings/a.toml", False)
-    assert read_config("settings/a.toml").source.samefile("data/people.csv")
+    assert Path(read_config("settings/a.toml").source).samefile("data/people.csv")
     show_init(str(tmp_path / "data" / "people.csv"), "settings/b.toml", False)
-    assert read_config("settings/b.toml").source.samefile("data/people.csv")
+    assert Path(read_config("settings/b.toml").source).samefile("data/people.csv")
 
 
 def test_it_says_what_it_wrote_and_what_comes_next(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from threading import Thread
+from threading import Event, Lock, Thread
 from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -117,10 +117,10 @@ class SqlEngine(ABC):
     def render(self, statement: exp.Expression) -> str:
         """Return the text of a statement, adapted from its leaves up."""
         adapted = statement.copy()
-        for node in reversed(list(adapted.dfs())):
+        for node in reversed(list(adapted.find_all(exp.Expression))):
             parent, key, index = node.parent, node.arg_key, node.index
             changed = self.adapt(node)
-            if changed is not node and parent is not None:
+            if changed is not node and parent is not None and key is not None:
                 parent.set(key, changed, index)
         return adapted.sql(self.dialect)
 
@@ -140,26 +140,44 @@ class SqlEngine(ABC):
         return found
 
 
-def within(seconds: float, call: Callable[[], Result], cancel: Callable[[], None]) -> Result:
-    """Return the result of a call, or raise TimeoutError and cancel it: a network may stall for ever."""
+def within(
+    seconds: float,
+    call: Callable[[], Result],
+    cancel: Callable[[], None] = lambda: None,
+    discard: Callable[[Result], None] = lambda _: None,
+) -> Result:
+    """Return the result of a call, or raise TimeoutError: a network may stall for ever.
+
+    The call is then cancelled, and a result that still comes is discarded.
+    """
     done: list[Result] = []
     failed: list[BaseException] = []
+    lock, late = Lock(), Event()
 
     def run() -> None:
         try:
-            done.append(call())
+            result = call()
         except BaseException as error:
             failed.append(error)
+            return
+        with lock:
+            if not late.is_set():
+                done.append(result)
+                return
+        with suppress(Exception):
+            discard(result)
 
     thread = Thread(target=run, name="engine", daemon=True)
     thread.start()
     thread.join(seconds)
-    if thread.is_alive():
-        Thread(target=cancel, name="cancel", daemon=True).start()
-        raise TimeoutError
+    with lock:
+        if done:
+            return done[0]
+        late.set()
     if failed:
         raise failed[0]
-    return done[0]
+    Thread(target=cancel, name="cancel", daemon=True).start()
+    raise TimeoutError
 
 
 #: The text that each type is converted from. What engines take beyond it differs: PostgreSQL knows the

@@ -81,7 +81,7 @@ class ClickHouse(SqlEngine):
         rows = None
         with suppress(Exception):
             described = f"DESCRIBE TABLE {relation.sql(self.dialect)}"
-            rows = within(timeout, lambda: self.run(described), lambda: None)
+            rows = within(timeout, lambda: self.run(described))
         try:
             if rows is None:
                 raise SourceError(
@@ -147,7 +147,9 @@ def _client(address: str, timeout: float) -> Any:
     client = None
     with suppress(Exception):
         client = within(
-            min(timeout, 30.0), lambda: clickhouse_connect.get_client(dsn=address, **given), lambda: None
+            min(timeout, 30.0),
+            lambda: clickhouse_connect.get_client(dsn=address, **given),
+            discard=lambda late: late.close(),
         )
     if client is None:
         raise SourceError(

@@ -50,18 +50,18 @@ class Postgres(SqlEngine):
         if table is None:
             raise SourceError("A database requires `table`.", hint='Set it, as in "clinic.visits".')
         self._connection = _connect(address, timeout)
+        rows = None
         try:
             self._fix_session(timeout)
             relation, rows = self._describe(table)
+            found = find_columns(wanted, [name for name, *_ in rows])
         except SourceError:
             self.close()
             raise
         except Exception:
             self.close()
-            rows = None
         if rows is None:
             raise SourceError("The connection to the database was lost.", hint="Try again.")
-        found = find_columns(wanted, [name for name, *_ in rows])
         columns = {asked: _column(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
         #: Numbers of any size, whose conversion to doubles could fail.
         self._unbounded = {rows[at][0] for at in found if rows[at][1] == "numeric"}
@@ -149,16 +149,20 @@ def _connect(address: str, timeout: float) -> Any:
         raise missing_driver("postgres") from None
     state, host = None, ""
     try:
-        options: dict[str, Any] = {"connect_timeout": 10, "keepalives_idle": 30, "tcp_user_timeout": 60_000}
+        options: dict[str, Any] = {
+            "connect_timeout": 10,
+            "keepalives_idle": 30,
+            "tcp_user_timeout": 60_000,
+        }
         return within(
             min(timeout, 30.0),
             lambda: psycopg.connect(address, autocommit=True, **options),
-            lambda: None,
+            discard=lambda late: late.close(),
         )
     except psycopg.Error as error:
         state = error.sqlstate or _state(str(error))
     except TimeoutError:
-        host = "The server does not answer"
+        host = "the server does not answer"
     reason, hint = REFUSALS.get(
         (state or "")[:2], (host or "no server answers there", "Check the address.")
     )
@@ -201,7 +205,9 @@ def _bounded(column: exp.Column) -> exp.Case:
         exp.Literal(this="1e300", is_string=False),
         exp.Literal(this="1e-300", is_string=False),
     )
-    ends: dict[str, exp.Condition] = {"NaN": column.eq(exp.cast(exp.Literal.string("NaN"), Type.DECIMAL))}
+    ends: dict[str, exp.Condition] = {
+        "NaN": column.eq(exp.cast(exp.Literal.string("NaN"), Type.DECIMAL))
+    }
     ends["Infinity"], ends["-Infinity"] = column >= large, column <= exp.Neg(this=large)
     converted = exp.case()
     for text, condition in ends.items():

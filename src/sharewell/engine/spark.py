@@ -105,7 +105,7 @@ def _session(address: str, timeout: float) -> tuple[Any, bool]:
     builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
     session = None
     with suppress(Exception):
-        session = within(min(timeout, 120.0), builder.getOrCreate, lambda: None)
+        session = within(min(timeout, 120.0), builder.getOrCreate, discard=lambda late: late.stop())
     if session is None:
         raise SourceError(
             "Cannot connect to Spark.", hint="Check the address, and that Java 17 or newer is installed."

@@ -63,34 +63,37 @@ class SQLite(SqlEngine):
             f"Cannot read {self._path.name!r}.", hint="It must be an SQLite database in UTF-8."
         )
 
+    def _catalogue(self, sql: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = self._try(lambda: self._connection.execute(sql).fetchall())
+        return rows
+
     def _describe(self, table: str | None) -> tuple[exp.Table, list[tuple[str, str]]]:
         """Fix the session, and read the catalogue."""
-        connection = self._connection
         for name, function in FUNCTIONS.items():
-            connection.create_function(name, 1, function, deterministic=True)
-        connection.set_progress_handler(lambda: time.monotonic() > self._deadline, STEPS)
-        run = lambda sql: self._try(lambda: connection.execute(sql).fetchall())  # noqa: E731
-        run("PRAGMA query_only = ON")
-        run("PRAGMA trusted_schema = OFF")
-        run("PRAGMA busy_timeout = 5000")
-        # In other encodings, text is not in the order of its characters.
-        self._try(lambda: None if run("PRAGMA encoding") == [("UTF-8",)] else _raise())
+            self._connection.create_function(name, 1, function, deterministic=True)
+        self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, STEPS)
+        for setting in ("query_only = ON", "trusted_schema = OFF", "busy_timeout = 5000"):
+            self._catalogue(f"PRAGMA {setting}")
+        if self._catalogue("PRAGMA encoding") != [("UTF-8",)]:
+            # Text would not be in the order of its characters.
+            raise SourceError(
+                f"{self._path.name!r} is not in UTF-8.", hint="Dump and restore it in UTF-8."
+            )
         listed = {
-            name: strict
-            for schema, name, kind, _, _, strict in run("PRAGMA table_list")
+            str(name): bool(strict)
+            for schema, name, kind, _, _, strict in self._catalogue("PRAGMA table_list")
             if schema == "main" and kind in ("table", "view") and not name.startswith("sqlite_")
         }
-        if table is None and len(listed) == 1:
-            table = next(iter(listed))
-        if table not in listed:
-            problem = f"has no table {table!r}" if table else f"has {len(listed)} tables"
+        chosen = next(iter(listed)) if table is None and len(listed) == 1 else table or ""
+        if chosen not in listed:
+            problem = f"has no table {chosen!r}" if chosen else f"has {len(listed)} tables"
             raise SourceError(
                 f"The database {self._path.name!r} {problem}.",
                 hint=f"Set `table` to one of {', '.join(sorted(listed))}." if listed else "It is empty.",
             )
-        relation = exp.to_table(f'"{table}"') if '"' not in table else exp.table_(table, quoted=True)
-        described = run(f"PRAGMA table_xinfo({exp.to_identifier(table, quoted=True).sql('sqlite')})")
-        return relation, [(name, type_ if listed[table] else "") for _, name, type_, *_ in described]
+        relation = exp.table_(chosen, quoted=True)
+        described = self._catalogue(f"PRAGMA table_xinfo({relation.sql(self.dialect)})")
+        return relation, [(name, type_ if listed[chosen] else "") for _, name, type_, *_ in described]
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement, within the timeout."""
@@ -113,8 +116,8 @@ class SQLite(SqlEngine):
                 # The value itself: as text, a number would lose digits.
                 raw = node.this.find(exp.Column)
                 return exp.Anonymous(this=f"to_{node.to.this.value.lower()}", expressions=[raw])
-            case exp.Cast() if node.to.this is Type.DATE:
-                return node.this
+            case exp.Cast(this=exp.Expression() as written) if node.to.this is Type.DATE:
+                return written
             case exp.DateDiff():
                 days = [
                     exp.Anonymous(this="JULIANDAY", expressions=[each])
@@ -129,10 +132,6 @@ class SQLite(SqlEngine):
             case exp.Floor():
                 return exp.Anonymous(this="to_floor", expressions=[node.this])
         return node
-
-
-def _raise() -> None:
-    raise sqlite3.DatabaseError
 
 
 def _column(name: str, type_: str) -> SourceColumn:
