@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
@@ -32,8 +32,10 @@ from sharewell.engine.sources import CsvFormat, is_address
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.declaration import PublicContext
 from sharewell.mechanisms.registry import MECHANISMS, MechanismFactory
+from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.options import (
     AMOUNT,
     BOOLEAN,
@@ -54,7 +56,7 @@ from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import MAX_STEPS_OF_MEASURE, Measure
 from sharewell.query.sql import compile_sql
 from sharewell.schedulers.registry import SCHEDULERS, Scheduler, make_scheduler
-from sharewell.sharing.collective import Collective
+from sharewell.sharing.collective import Collective, DryRun
 from sharewell.sharing.plan import asked_together
 
 #: Without given questions, counts by two columns are assumed where they have at most so many groups.
@@ -291,6 +293,22 @@ class Config:
     def collective(self) -> Collective:
         """The analysts with their shares, and the mechanism that answers them."""
         return Collective(self.domain, self.budget, self.shares, self.make, self.neighbours)
+
+    def decided(self) -> Config:
+        """The same with the decision, made when a ledger begins, whether counts are signed rows.
+
+        It is made for the analyst with the smallest share, alone, on the questions that are expected.
+        """
+        make = self.make
+        if make.kind is not CacheReconstruct or self.neighbours != "add-remove" or not self.shares:
+            return self
+        smallest = min(self.shares, key=self.shares.__getitem__)
+        unshared = replace(self.collective, make=replace(make, independent=False))
+        mechanism = DryRun(unshared, {smallest}).mechanism
+        if not isinstance(mechanism, CacheReconstruct):
+            return self
+        asked = [question for each in self.workloads().values() for question in each]
+        return replace(self, make=make.with_signed_rows(signing_helps(mechanism, asked)))
 
     @property
     def witness(self) -> Path:

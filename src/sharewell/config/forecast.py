@@ -125,7 +125,7 @@ def dry_run(config: Config) -> Mechanism:
             f"mechanism.seed {seed.name!r} has {len(seed):,} rows here, which is too many.",
             hint="Use identity or marginals(1), or describe fewer columns, with fewer cells.",
         )
-    return DryRun(config.collective).mechanism
+    return DryRun(config.decided().collective).mechanism
 
 
 #: The fields of a forecast, without the analysts, after its position among the others.

@@ -107,6 +107,7 @@ class CacheReconstruct(Mechanism):
         query_budget: Amount,
         answers: Answers = "estimate",
         buy_seed_rows: bool = False,
+        signed_rows: bool = False,
     ) -> None:
         super().__init__(curator)
         if answers not in get_args(Answers):
@@ -115,12 +116,19 @@ class CacheReconstruct(Mechanism):
             )
         if seed.domain != curator.domain:
             raise PrivacyError("The seed and the data have different domains.")
+        if signed_rows and (curator.neighbours != "add-remove" or answers != "estimate"):
+            raise PrivacyError(
+                "Signed rows need the neighbours add-remove, and best estimates.",
+                hint='Omit `signed_rows`, `neighbours` and `answers`.',
+            )
         self.seed = seed
         self.seed_fraction = _fraction(seed_fraction)
         self.query_budget = amount(query_budget, "query_budget")
         self.answers = answers
         self.best_estimates = answers == "estimate"
         self.buy_seed_rows = buy_seed_rows
+        #: Whether a single count is measured as 2w - u, which needs a well-known total.
+        self.signed_rows = signed_rows
         self._cache: dict[str, CachedRow] = {}
         #: Rows that a question on its way has requested: no other question pays for them.
         self._requested: set[str] = set()
@@ -140,7 +148,7 @@ class CacheReconstruct(Mechanism):
 
     def answer(self, block: ParallelBlock, analyst: str, pay: bool) -> Step[list[Answer]]:
         """Buy the rows that were never measured, while the analyst can pay; answer from all there is."""
-        rows = block.primitive
+        rows = self._measured_rows(block)
         can_pay = pay and self.curator.left(analyst) >= self.query_budget
         fresh = rows.take(self._fresh(rows)) if can_pay else ()
         with self._requesting(fresh):
@@ -148,6 +156,14 @@ class CacheReconstruct(Mechanism):
         if bought:
             self._learn(bought)
         return self._estimate(block, bought, as_printed=can_pay and self.answers == "as-printed")
+
+    def _measured_rows(self, block: ParallelBlock) -> ParallelBlock:
+        """The rows that a purchase measures: those of the question, or the signed row of one count.
+
+        The question alone decides, never what is left of it to buy: so they are the same in every
+        collective, which the proof of monotonicity needs.
+        """
+        return (block.signed if self.signed_rows else None) or block.primitive
 
     def _fresh(self, rows: ParallelBlock) -> list[int]:
         """The places of the rows that are neither measured nor requested by an earlier question."""
@@ -204,13 +220,13 @@ class CacheReconstruct(Mechanism):
         self, block: ParallelBlock, bought: Measurement | None, *, as_printed: bool
     ) -> list[Answer]:
         """The best estimate of every row; as printed, its own noisy value."""
-        rows = block.primitive
-        known = [self._lookup(row) for row in rows]
+        rows, known = self._measured_rows(block), self._known(block)
         if as_printed:
             values = [cached.value for cached in known if cached]
             variances = [cached.variance for cached in known if cached]
         else:
-            values, variances = (part.tolist() for part in self._reconstruction.estimate(rows))
+            estimates = self._reconstruction.estimate(block.primitive)
+            values, variances = (part.tolist() for part in estimates)
         measured = {row.key for row in bought.block} if bought else set()  # type: ignore[attr-defined]
         answers = []
         for query, row, cached, value, variance in zip(
@@ -224,13 +240,21 @@ class CacheReconstruct(Mechanism):
                 answers.append(self._answered(query, value, variance, source, None, payer))
         return answers
 
+    def _known(self, block: ParallelBlock) -> list[CachedRow | None]:
+        """What was measured of a question: the rows that a purchase measures, or each row as it is."""
+        rows, plain = self._measured_rows(block), block.primitive
+        known = [self._lookup(row) for row in rows]
+        if rows is plain:
+            return known
+        return [own or self._lookup(row) for own, row in zip(known, plain, strict=True)]
+
     def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
         """The standard errors after a purchase; None where there is something to buy and no money."""
-        rows = block.primitive
+        rows = self._measured_rows(block)
         known = [self._lookup(row) for row in checked(rows)]
         if not pay or (None not in known and self.answers == "estimate"):
-            variances = self._reconstruction.estimate(rows)[1]
-            sources = tuple("cached" if cached else "reconstructed" for cached in known)
+            variances = self._reconstruction.estimate(block.primitive)[1]
+            sources = tuple("cached" if each else "reconstructed" for each in self._known(block))
             return Prospect(NOTHING, standard_errors(variances, block), sources)
         if self.curator.left(analyst) < self.query_budget:
             return None
@@ -241,7 +265,7 @@ class CacheReconstruct(Mechanism):
             variances = np.array([cached.variance if cached else 0.0 for cached in known])
             variances[missing] = noise
         else:
-            variances = self._reconstruction.variances_after(rows, bought, noise)
+            variances = self._reconstruction.variances_after(block.primitive, bought, noise)
         # Rows that an earlier question has requested cost nothing more.
         fresh = any(row.key not in self._requested for row in bought)
         cost = self.query_budget if fresh else NOTHING

@@ -58,6 +58,12 @@ class MechanismFactory:
             seed = self.seed.with_stored(stored)
         return replace(self, arguments={**self.arguments, "seed": seed})
 
+    def with_signed_rows(self, signed: bool) -> MechanismFactory:
+        """The same mechanism, which measures single counts as signed rows, if it can."""
+        if self.kind is not CacheReconstruct:
+            return self
+        return replace(self, arguments={**self.arguments, "signed_rows": signed})
+
     @property
     def name(self) -> str:
         """The mechanism's name, as its instances have it."""
@@ -86,6 +92,11 @@ class MechanismFactory:
     def seed_of(self, shares: Mapping[str, Fraction]) -> Strategy | MarginalSeed | None:
         """The rows that analysts with these shares measure at the start, if any."""
         return None if self.seed is None else self.seed.bought_by(shares)
+
+    @property
+    def signed_rows(self) -> bool:
+        """Whether single counts are measured as signed rows."""
+        return bool(self.arguments.get("signed_rows"))
 
     @property
     def seed_fraction(self) -> Fraction:

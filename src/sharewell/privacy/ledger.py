@@ -144,11 +144,14 @@ class CuratorAction:
 class Configured:
     """From here on the service runs with these settings: mechanism, scheduler, error threshold.
 
-    They are what a verifier needs, beside the events, to compute every answer again.
+    They are what a verifier needs, beside the events, to compute every answer again. `signed_rows` says
+    whether single counts are measured as signed rows. It was decided with the first settings, and stays;
+    version 1 had no signed rows.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     settings: Mapping[str, Any]
+    signed_rows: bool = False
 
 
 @dataclass(frozen=True)

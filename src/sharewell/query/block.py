@@ -250,6 +250,22 @@ class ParallelBlock(Block):
         places = tuple([place for place, query in enumerate(self.queries) if not query.is_zero])
         return (self if len(places) == len(self) else self.take(places)), places
 
+    @cached_property
+    def signed(self) -> ParallelBlock | None:
+        """A single count with weights w from 0 to u, as the row 2w - u; None for all other blocks.
+
+        Adding or removing a row of the table changes both by at most u, and 2w - u by twice as much of
+        what tells one count from another. Count and complement have the same row. The rows of a GROUP
+        BY are no single count, however few of them are left.
+        """
+        if len(self) != 1 or not self[0].counts_rows:
+            return None
+        count = self[0].primitive
+        if count.is_zero or count.spread != count.max_abs:
+            return None
+        everything = LinearQuery.all(self.domain) * count.max_abs
+        return ParallelBlock(self.domain, [(count * 2 - everything).primitive])
+
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return the sensitivity of each query on its own."""
         if neighbours == "add-remove":
@@ -355,6 +371,10 @@ class GroupedBlock(ParallelBlock):
         return (
             self if self.base.scale == 1 else GroupedBlock(self.base.primitive, self.groups, self.places)
         )
+
+    @property
+    def signed(self) -> None:
+        """None: the rows of a GROUP BY are measured as they are."""
 
     @cached_property
     def _is_even(self) -> bool:

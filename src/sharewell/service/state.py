@@ -209,14 +209,16 @@ class DatasetState:
                 ledger=ledger,
                 observer=self.apply,
             )
-            settings = Configured({"config": config.text})
-            if self.history.settings is not None:
-                require_same_terms(self.history.settings, config)
+            before = self.history.settings
+            if before is not None:
+                require_same_terms(before, config)
+            decided = config.decided().make.signed_rows if before is None else before.signed_rows
+            settings = Configured({"config": config.text}, decided)
             self.curator.admit(config.shares)
             if self.history.settings != settings:
                 self.curator.record([settings])
             self._is_restored = True
-            make = config.make.with_seed(self.history.seeds, config.domain)
+            make = config.make.with_seed(self.history.seeds, config.domain).with_signed_rows(decided)
             self.config = replace(config, make=make)
             self._report_removed()
             self.mechanism: Mechanism = make(self.curator)

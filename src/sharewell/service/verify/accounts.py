@@ -128,6 +128,8 @@ class AccountsAudit(Audit):
         self.check.count("settings")
         if event == self._settings:
             self.fault("settings", number, "The settings repeat those in force.")
+        if self._settings is not None and event.signed_rows != self._settings.signed_rows:
+            self.fault("settings", number, "The settings change whether counts are signed rows.")
         self._settings = event
         if self._opened is not None:
             self._compare(number, config, self._opened)

@@ -124,7 +124,7 @@ class AnswersAudit(Audit):
         config = read_settings(event)
         if config is None:
             return
-        self._config = config
+        self._config = replace(config, make=config.make.with_signed_rows(event.signed_rows))
         if not self._has_settings:
             self._has_settings = True
             self._curator = ReplayedCurator(config, self._recorded)

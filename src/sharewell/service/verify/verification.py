@@ -141,7 +141,9 @@ def _recompute_certificate(
             replace(
                 config.collective,
                 shares=initial,
-                make=config.make.with_seed(RecordedCharges(snapshot).seeds, config.domain),
+                make=config.make.with_seed(
+                    RecordedCharges(snapshot).seeds, config.domain
+                ).with_signed_rows(settings[-1].signed_rows),
             ),
             error_threshold=config.error_threshold,
             scheduler=config.scheduler(),
