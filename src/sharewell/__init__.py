@@ -48,7 +48,14 @@ if TYPE_CHECKING:
     from sharewell.service.ledger import copy_ledger, open_ledger, verify_chain
     from sharewell.service.verify import verify
     from sharewell.sharing.certificate import Certificate
-    from sharewell.sharing.collective import Ask, Collective, Join, Leave, expected_errors
+    from sharewell.sharing.collective import (
+        Ask,
+        CloseRound,
+        Collective,
+        Join,
+        Leave,
+        expected_errors,
+    )
     from sharewell.sharing.plan import plan
     from sharewell.wire import (
         AnalystList,
@@ -154,7 +161,14 @@ _LAZY = {
     "sharewell.service.ledger": ("copy_ledger", "open_ledger", "verify_chain"),
     "sharewell.service.verify": ("verify",),
     "sharewell.sharing.certificate": ("Certificate",),
-    "sharewell.sharing.collective": ("Ask", "Collective", "Join", "Leave", "expected_errors"),
+    "sharewell.sharing.collective": (
+        "Ask",
+        "CloseRound",
+        "Collective",
+        "Join",
+        "Leave",
+        "expected_errors",
+    ),
     "sharewell.sharing.plan": ("plan",),
     "sharewell.wire": (
         *("AnalystList", "BudgetStatus", "CertificateReport", "DatasetInfo", "EventPage"),

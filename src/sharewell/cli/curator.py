@@ -132,6 +132,22 @@ def token(connection: Connection, name: Name) -> wire.Token:
         return wire.Token(name=name, role="analyst", token=session.token(name))
 
 
+@commands.command("close-round", rich_help_panel=PANEL)
+@with_connection
+def close_round(connection: Connection, yes: Yes = False) -> wire.ClosedRound:
+    """Spend what the analysts who are done have left on one measurement for all analysts."""
+    with connection.open_curator() as session:
+        done = [each for each in session.analysts() if each.done]
+        if done:
+            rest = ", ".join(f"{each.analyst} {each.left} of {each.share}" for each in done)
+            confirm(
+                f"Close the round? All that those who are done have left, {rest}, is spent on one more "
+                "measurement of the seed. They can still ask, and pay for nothing more.",
+                yes,
+            )
+        return session.close_round()
+
+
 @commands.command(rich_help_panel=PANEL)
 @with_connection
 def pause(connection: Connection) -> str:

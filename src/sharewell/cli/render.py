@@ -371,6 +371,15 @@ def render_analysts(analysts: wire.AnalystList) -> Items:
     return [table, _footnote(unallocated if analysts.unallocated else whole)]
 
 
+def render_closed_round(closed: wire.ClosedRound) -> Items:
+    """Render who gave how much, and what for."""
+    names, unit = ", ".join(map(sanitize, closed.analysts)), budget_unit(closed.currency)
+    return [
+        f"Closed the round: {names} had {unit} {format_amount(closed.spent)} left, "
+        f"{format_amount(closed.part)} of the budget. It bought one more measurement of the seed."
+    ]
+
+
 # The dataset and its certificate
 
 
@@ -471,6 +480,8 @@ def render_events(events: wire.EventPage) -> Items:
 def _format_analysts(content: Content) -> str:
     if "bill" in content:
         return ", ".join(content["bill"])
+    if "payers" in content:
+        return ", ".join(content["payers"])
     return str(content.get("analyst", content.get("payer", "")))
 
 
@@ -500,7 +511,11 @@ def _format_charged(content: Content) -> str:
 
 
 #: Kinds whose printed name is not the stored one.
-EVENT_NAMES: Mapping[str, str] = {"answeredfree": "answered", "curatoraction": "curator"}
+EVENT_NAMES: Mapping[str, str] = {
+    "answeredfree": "answered",
+    "curatoraction": "curator",
+    "roundclosed": "round closed",
+}
 EVENT_DETAILS: Mapping[str, Callable[[Content], str]] = {
     "opened": _format_opened,
     "granted": lambda content: f"share {format_amount(Fraction(content['share']))}",
@@ -535,6 +550,7 @@ RENDERERS: Mapping[type, Callable[[Any], Items]] = {
     wire.QuestionPage: render_questions,
     wire.BudgetStatus: render_budget,
     wire.AnalystList: render_analysts,
+    wire.ClosedRound: render_closed_round,
     wire.DatasetInfo: render_dataset,
     wire.CertificateReport: render_certificate,
     wire.EventPage: render_events,

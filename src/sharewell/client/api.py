@@ -32,7 +32,7 @@ FIRST_POLL, LONGEST_POLL = 1.0, 15.0
 #: Seconds to retry when a session opens and nothing answers, so that a wrong address is reported soon.
 CONNECT_FOR = 5.0
 
-#: Seconds that joining or leaving may take: a newcomer's seed is measured at once.
+#: Seconds that joining, leaving or closing a round may take: the seed is measured at once.
 MEMBERSHIP_TIMEOUT = 600.0
 
 PAGE_SIZE = 100
@@ -261,6 +261,17 @@ class Api:
             lambda at: _token(name, at.service.token(name, at.name)),
         )
         return issued.token
+
+    def close_round(self) -> Steps[wire.ClosedRound]:
+        """Spend what the analysts who are done have left on one more measurement of the seed."""
+        return self.send(
+            "POST",
+            "/close-round",
+            wire.ClosedRound,
+            lambda at: at.service.close_round(at.name),
+            extra_timeout=MEMBERSHIP_TIMEOUT,
+            idempotent=False,
+        )
 
     def pause(self) -> Steps[None]:
         """Pause the dataset."""

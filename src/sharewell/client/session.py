@@ -155,6 +155,10 @@ class CuratorSession(_BaseSession):
         """Issue a new token for an analyst; the old token is revoked."""
         return self._run(self._api.token(name))
 
+    def close_round(self) -> wire.ClosedRound:
+        """Spend what the analysts who are done have left on one measurement for all analysts."""
+        return self._run(self._api.close_round())
+
     def pause(self) -> None:
         """Accept no questions until `resume`."""
         self._run(self._api.pause())
@@ -266,6 +270,7 @@ class AsyncCuratorSession(_BaseAsyncSession):
     join = _coroutine(Api.join)
     leave = _coroutine(Api.leave)
     token = _coroutine(Api.token)
+    close_round = _coroutine(Api.close_round)
     pause = _coroutine(Api.pause)
     resume = _coroutine(Api.resume)
     events = _coroutine(Api.events)

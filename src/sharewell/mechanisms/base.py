@@ -23,7 +23,7 @@ from sharewell.options import Option
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step, run
-from sharewell.privacy.measurement import Measurement
+from sharewell.privacy.measurement import Measurement, MeasureRequest
 from sharewell.query.block import Block, Measurable, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -306,6 +306,22 @@ class Mechanism(ABC):
         if donate:
             raise QueryError(f"{self.name} cannot use a donation.", hint="Leave without donating.")
         self.curator.retire(analyst)
+
+    def closing_request(self, done: Iterable[str]) -> MeasureRequest | None:
+        """What a closing round measures with all that analysts have left; None where it is too little.
+
+        Public, spends nothing.
+        """
+        raise QueryError(
+            f"{self.name} has no use for what analysts leave.", hint="It has no common seed to measure."
+        )
+
+    def close_round(self, done: Iterable[str]) -> None:
+        """Spend all that analysts who are done have left on one measurement for all analysts.
+
+        They can still ask, and pay for nothing more.
+        """
+        raise QueryError(f"{self.name} has no closing round.")
 
     def require(self, analyst: str) -> None:
         """Refuse names that hold no share."""

@@ -119,7 +119,7 @@ class CacheReconstruct(Mechanism):
         if signed_rows and (curator.neighbours != "add-remove" or answers != "estimate"):
             raise PrivacyError(
                 "Signed rows need the neighbours add-remove, and best estimates.",
-                hint='Omit `signed_rows`, `neighbours` and `answers`.',
+                hint="Omit `signed_rows`, `neighbours` and `answers`.",
             )
         self.seed = seed
         self.seed_fraction = _fraction(seed_fraction)
@@ -319,6 +319,28 @@ class CacheReconstruct(Mechanism):
         if donate and self.curator.left(analyst):
             self._measure_seed({analyst: self.curator.left(analyst)})
         self.curator.retire(analyst)
+
+    def closing_request(self, done: Iterable[str]) -> MeasureRequest | None:
+        """The seed once more, for all that these analysts have left together."""
+        bill = {analyst: left for analyst in done if (left := self.curator.left(analyst))}
+        cost = sum(bill.values(), NOTHING)
+        try:
+            self.curator.scales(self.seed, cost)
+        except PrivacyError:
+            return None
+        return MeasureRequest(self.seed, cost, bill)
+
+    def close_round(self, done: Iterable[str]) -> None:
+        """Measure the seed once more with all that analysts who are done have left, together.
+
+        They pay for nothing more, even where the rest is too little to measure with: in a smaller
+        collective it may be, and no analyst may have more left there.
+        """
+        analysts = list(done)
+        for analyst in analysts:
+            self.require(analyst)
+        if measured := self.curator.close_round(analysts, self.closing_request(analysts)):
+            self._learn(measured)
 
     def _donate(self, analysts: Iterable[str]) -> None:
         """Measure the seed with a fraction of these analysts' shares, or with what is left of it."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import Charged, Event, Granted, Left, Opened, Recovered
+from sharewell.privacy.ledger import Charged, Event, Granted, Left, Opened, Recovered, RoundClosed
 
 #: Who pays: one name, or the amount that each of several payers contributes.
 Payer = str | Mapping[str, Fraction]
@@ -36,6 +36,8 @@ class Accounts:
         self._granted = ZERO
         self._spent: dict[str, Fraction] = {}
         self._gone: set[str] = set()
+        #: Those whose rest was spent when a round was closed.
+        self._closed: set[str] = set()
         #: Reserved for charges, by payer, and for grants that may or may not have been stored.
         self._reserved: defaultdict[str, Fraction] = defaultdict(Fraction)
         self._pending_grants: dict[str, Fraction] = {}
@@ -57,13 +59,16 @@ class Accounts:
                         self._reserved[payer] = max(ZERO, self._reserved[payer] - cost)
                 case Left(payer):
                     self._gone.add(payer)
+                case RoundClosed(payers):
+                    self._closed.update(payers)
 
     def snapshot(self) -> Accounts:
         """A copy as of now, which later events do not change."""
         with self._lock:
             frozen = copy(self)
             frozen._shares, frozen._spent = dict(self._shares), dict(self._spent)
-            frozen._gone, frozen._reserved = set(self._gone), self._reserved.copy()
+            frozen._gone, frozen._closed = set(self._gone), set(self._closed)
+            frozen._reserved = self._reserved.copy()
             frozen._pending_grants = dict(self._pending_grants)
         frozen._lock = RLock()
         return frozen
@@ -98,9 +103,11 @@ class Accounts:
         return self._spent[payer] + self._reserved[payer]
 
     def left(self, payer: str) -> Fraction:
-        """What a payer may still spend: nothing once they have left."""
+        """What a payer may still spend: nothing once they have left, or were done in a closed round."""
         share = self.share(payer)
-        return ZERO if payer in self._gone else share - self._spent[payer] - self._reserved[payer]
+        if payer in self._gone or payer in self._closed:
+            return ZERO
+        return share - self._spent[payer] - self._reserved[payer]
 
     @property
     def unallocated(self) -> Fraction:

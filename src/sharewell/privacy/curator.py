@@ -32,6 +32,7 @@ from sharewell.privacy.ledger import (
     Opened,
     Recovered,
     Released,
+    RoundClosed,
 )
 from sharewell.privacy.measurement import (
     Measurement,
@@ -61,7 +62,18 @@ Decode = Callable[[Domain, Mapping[str, Any]], Measurable]
 Observer = Callable[[int, Event], None]
 
 #: Events that only the kernel stores.
-KERNEL_EVENTS = (Begun, Opened, Granted, Charged, Released, Armed, Exceeded, Left, Recovered)
+KERNEL_EVENTS = (
+    Begun,
+    Opened,
+    Granted,
+    Charged,
+    Released,
+    Armed,
+    Exceeded,
+    Left,
+    RoundClosed,
+    Recovered,
+)
 
 
 class Curator:
@@ -193,6 +205,23 @@ class Curator:
             if not failure.uncertain:
                 self._accounts.reinstate(payer)
             raise
+
+    def close_round(self, payers: Sequence[str], request: MeasureRequest | None) -> Measurement | None:
+        """Measure a last request of payers, and let them pay for nothing more, in one commit.
+
+        Without a request, where they have too little left to measure with, nothing is charged.
+
+        Privacy: costs what the request does.
+        """
+        closed = RoundClosed(tuple(payers))
+        for payer in closed.payers:
+            self._accounts.require(payer)
+        if request is None:
+            self._append([closed])
+            return None
+        [found] = self.charge([self.reserve(request)], [closed])
+        self.store([found])
+        return found
 
     def alone(self, payer: str) -> Curator:
         """A view of the same curator, ledger and budget in which this payer is the only one."""

@@ -32,6 +32,8 @@ class DryCurator(Curator):
     ) -> list[Measurement]:
         """Zeros, with the variances that the cost buys."""
         self._claim(reservations)
+        if before:
+            self._append(before)
         found = [
             Measurement(
                 each.block,

@@ -113,6 +113,17 @@ class Left:
 
 
 @dataclass(frozen=True)
+class RoundClosed:
+    """A curator closed a round: these payers, who were done, can pay for nothing more.
+
+    All that they had left is charged together by the next event, which is stored in the same commit.
+    """
+
+    version: ClassVar[int] = 1
+    payers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Recovered:
     """Payers were charged for what a witness says was spent and this ledger lacks.
 
@@ -239,6 +250,7 @@ Event = (
     | Begun
     | Recovered
     | CuratorAction
+    | RoundClosed
 )
 
 #: Events that are never shown.

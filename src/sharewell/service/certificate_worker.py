@@ -39,11 +39,12 @@ from sharewell.privacy.ledger import (
     Ledger,
     Left,
     Refused,
+    RoundClosed,
 )
 from sharewell.query.sql import compile_sql
 from sharewell.service.release_slots import Published
 from sharewell.sharing.certificate import Certificate, Report, Standing, promises
-from sharewell.sharing.collective import Ask, Collective, DryRun, Join, Leave
+from sharewell.sharing.collective import Ask, CloseRound, Collective, DryRun, Entry, Join, Leave
 
 #: The number of entries in the first message, and the most in any: the process replies with a report
 #: after each. Where entries take long, messages are small enough for a report this often, in seconds.
@@ -65,7 +66,7 @@ class EndedQuestion(NamedTuple):
     pay: bool
 
 
-Sent = EndedQuestion | Join | Leave
+Sent = EndedQuestion | Join | Leave | CloseRound
 
 
 class CertificateWorker:
@@ -266,6 +267,8 @@ class StreamReader:
                     return Join(payer, share)
             case Left(payer):
                 return Leave(payer, payer in self._donors)
+            case RoundClosed(payers):
+                return CloseRound(payers)
             case Asked():
                 self._open[self.position] = event
             case Answered(asked) | AnsweredFree(asked) | Refused(asked):
@@ -343,7 +346,7 @@ def _keep_certificate(
             line.send(failure or certificate.report())
 
 
-def _entry(sent: Sent, collective: Collective, table: str) -> Ask | Join | Leave:
+def _entry(sent: Sent, collective: Collective, table: str) -> Entry:
     if isinstance(sent, EndedQuestion):
         statement = compile_sql(sent.sql, collective.domain, table=table)
         return Ask(sent.analyst, statement.blocks, sent.pay)

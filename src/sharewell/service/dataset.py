@@ -391,6 +391,7 @@ class DatasetService:
             left=left,
             asked=public.asked.get(analyst, 0),
             waiting=public.waiting.get(analyst, 0),
+            done=analyst in public.done,
             questions_left=None if price is None else left // price,
         )
 
@@ -401,9 +402,9 @@ class DatasetService:
         def note(state: DatasetState) -> None:
             state.mechanism.require(analyst)
             # Repeated, it says nothing new, and takes no room in the ledger.
-            if not state.scheduler.is_done(analyst):
+            if analyst not in state.history.done:
                 state.curator.record([Done(analyst)])
-                state.scheduler.done(analyst)
+            state.scheduler.done(analyst)
 
         self._worker.run(analyst, note, changes=False)
 
@@ -509,6 +510,42 @@ class DatasetService:
             raise
         with self._changing_access(name, by):
             self.tokens.revoke(name, "analyst")
+
+    def close_round(self, by: str = "") -> wire.ClosedRound:
+        """Spend what the analysts who are done have left on one more measurement of the seed.
+
+        They can still ask, and pay for nothing more. Who is done must not be the reason to close: the
+        promise to each analyst holds for a time that would be the same without any other.
+        """
+        closed: list[wire.ClosedRound] = []
+
+        def close(state: DatasetState) -> None:
+            done = state.done
+            if not done:
+                raise SharingError(
+                    "No analyst is done.",
+                    hint="Analysts say so with `sharewell done` or session.done().",
+                )
+            request = state.mechanism.closing_request(done)
+            if request is None:
+                raise SharingError(
+                    f"What {', '.join(done)} have left is too little to measure with.",
+                    hint="Nothing was spent.",
+                )
+            state.mechanism.close_round(done)
+            state.curator.record([CuratorAction(by, "close-round")])
+            budget = self.config.budget
+            closed.append(
+                wire.ClosedRound(
+                    analysts=done,
+                    currency=budget.currency,
+                    spent=request.cost,
+                    part=request.cost / budget.total,
+                )
+            )
+
+        self._worker.run("", close)
+        return closed[0]
 
     def token(self, name: str, by: str = "") -> str:
         """A new token for an analyst; the former one is revoked."""

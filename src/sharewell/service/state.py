@@ -38,6 +38,7 @@ from sharewell.privacy.ledger import (
     MemoryLedger,
     Recovered,
     Refused,
+    RoundClosed,
     Turn,
 )
 from sharewell.privacy.noise import Noise
@@ -71,6 +72,8 @@ class History:
         self.seeds: list[Mapping[str, Any]] = []
         #: Whether events were lost. What the collective did is not known then.
         self.recovered = False
+        #: The analysts who said that they are done, and have asked nothing since.
+        self.done: set[str] = set()
         #: How many questions each analyst has asked, and the bytes stored of those that cost nothing.
         self.asked: Counter[str] = Counter()
         self.free_bytes: Counter[str] = Counter()
@@ -105,14 +108,19 @@ class History:
             case Granted() if self.settings is not None:
                 self.entries += 1
                 self.pending[number] = event
-            case Left():
+            case Left(payer):
                 self.entries += 1
                 self.pending[number] = event
-            case Done():
+                self.done.discard(payer)
+            case RoundClosed():
+                self.entries += 1
+            case Done(analyst):
                 self.pending[number] = event
+                self.done.add(analyst)
             case Asked(_, analyst):
                 self.open[number] = self.pending[number] = event
                 self.asked[analyst] += 1
+                self.done.discard(analyst)
             case Turn(chosen):
                 self.turn = event
                 self.due |= {each: self.open[each] for each in chosen}
@@ -133,6 +141,8 @@ class PublicState:
     #: How many questions each analyst has asked, and how many of them are not answered yet.
     asked: Mapping[str, int]
     waiting: Mapping[str, int]
+    #: The analysts who are done: see `DatasetState.done`.
+    done: frozenset[str]
     #: How many entries the collective's stream has.
     entries: int
 
@@ -264,7 +274,8 @@ class DatasetState:
         if self._snapshot is None:
             self._snapshot = self.mechanism.snapshot()
         waiting = Counter(asked.analyst for asked in self.history.open.values())
-        return PublicState(self._snapshot, dict(self.history.asked), waiting, self.history.entries)
+        asked, done = dict(self.history.asked), frozenset(self.done)
+        return PublicState(self._snapshot, asked, waiting, done, self.history.entries)
 
     def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
         """Store what has changed in the access file, which commands change while the service runs.
@@ -281,6 +292,13 @@ class DatasetState:
         ]
         if events:
             self.curator.record(events)
+
+    @property
+    def done(self) -> tuple[str, ...]:
+        """The analysts who are done: they said so, and no question of theirs waits."""
+        waiting = {asked.analyst for asked in self.history.open.values()}
+        done = self.history.done - waiting
+        return tuple([analyst for analyst in self.mechanism.analysts if analyst in done])
 
     def withdraw(self, analyst: str) -> None:
         """Refuse the questions that wait of an analyst who has left."""

@@ -19,7 +19,7 @@ from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism
 from sharewell.query.linear import LinearQuery
 from sharewell.schedulers.registry import InOrder, Scheduler
-from sharewell.sharing.collective import Ask, Collective, DryRun, Entry, Join
+from sharewell.sharing.collective import Ask, CloseRound, Collective, DryRun, Entry, Join
 from sharewell.sharing.reference import AGREEMENT, Sample, agree
 
 # Utility
@@ -277,6 +277,11 @@ class Certificate:
     def _play(self, entry: Entry) -> None:
         before = self._joint.changes
         here = self._joint.play(entry)  # refuses an invalid entry before anything has changed
+        if isinstance(entry, CloseRound):
+            for world in (*self._without.values(), *self._alone.values()):
+                world.play(entry)
+            self._changes.append(entry)
+            return
         if isinstance(entry, Join):
             self._meet(entry.analyst)
         others = {

@@ -70,7 +70,14 @@ class Leave:
     donate: bool = False
 
 
-Entry = Ask | Join | Leave
+@dataclass(frozen=True)
+class CloseRound:
+    """The curator closes a round: what analysts who are done have left buys one seed measurement."""
+
+    done: tuple[str, ...]
+
+
+Entry = Ask | Join | Leave | CloseRound
 
 #: How a question is marked in a plain tuple.
 PAY = {"pay": True, "free": False}
@@ -82,7 +89,7 @@ def read_stream(stream: Iterable[Any]) -> list[Entry]:
 
 
 def _read(entry: Any, at: int) -> Entry:
-    if isinstance(entry, Ask | Join | Leave):
+    if isinstance(entry, Entry):
         return entry
     match entry:
         case (str(analyst), LinearQuery() | Block() as question):
@@ -91,7 +98,8 @@ def _read(entry: Any, at: int) -> Entry:
             return Ask(analyst, question, PAY[how])
     raise SharingError(
         f"Entry {at} of the stream has an unsupported type: {type(entry).__name__}.",
-        hint='Write (analyst, query), (analyst, query, "free"), Ask(...), Join(...) or Leave(...).',
+        hint='Write (analyst, query), (analyst, query, "free"), Ask(...), Join(...), Leave(...) or '
+        "CloseRound(...).",
     )
 
 
@@ -223,6 +231,10 @@ class DryRun:
 
         A question that is refused for lack of budget has infinite errors.
         """
+        if isinstance(entry, CloseRound):
+            if done := [analyst for analyst in entry.done if self.includes(analyst)]:
+                self.mechanism.close_round(done)
+            return None
         if not self.includes(entry.analyst):
             return None
         match entry:
@@ -303,10 +315,11 @@ def expected_errors(
     present: Collection[str] | None = None,
     neighbours: Neighbours = "add-remove",
     buy_seed_rows: bool = False,
+    signed_rows: bool = False,
 ) -> list[float | tuple[float, ...] | None]:
     """The exact standard error of every answer that Seeded Cache and Reconstruct gives to a stream.
 
-    One item per entry: a number for a query, a tuple for a block, and None for a join, a departure and
+    One item per entry: a number for a query, a tuple for a block, and None for all else and for
     analysts who are not `present`. Shares and prices are in the currency of
     `privacy`: epsilon, or rho for "zcdp".
 
@@ -337,6 +350,7 @@ def expected_errors(
         query_budget=query_budget,
         answers=answers,
         buy_seed_rows=buy_seed_rows,
+        signed_rows=signed_rows,
     )
     # The total is the sum of the shares: it bounds what can be spent, and no error depends on it.
     late = [amount(e.share, f"The share of {e.analyst}") for e in entries if isinstance(e, Join)]

@@ -227,6 +227,8 @@ class BudgetStatus(Message):
     left: Amount
     asked: int
     waiting: int
+    #: Whether the analyst said that they are done, and no question of theirs waits.
+    done: bool = False
     #: Roughly how many more questions can be paid for; null where prices are not known in advance.
     questions_left: int | None
 
@@ -348,6 +350,23 @@ class AnalystList(Message):
 
     def __repr__(self) -> str:
         return "\n".join((*map(repr, self), f"unallocated: {format_amount(self.unallocated)}"))
+
+
+class ClosedRound(Message):
+    """What the analysts who are done had left, spent on one measurement for all."""
+
+    analysts: tuple[str, ...]
+    #: "pure" for epsilon, "zcdp" for rho.
+    currency: str
+    #: In the dataset's currency, and as a part of the whole budget.
+    spent: Amount
+    part: Amount
+
+    def __repr__(self) -> str:
+        return (
+            f"Closed the round: {budget_unit(self.currency)} {format_amount(self.spent)}, what "
+            f"{', '.join(self.analysts)} had left, bought one more measurement of the seed."
+        )
 
 
 class Token(Message):

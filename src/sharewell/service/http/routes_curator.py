@@ -1,4 +1,4 @@
-"""Routes for curators: the ledger, analysts, their tokens, and pausing."""
+"""Routes for curators: the ledger, analysts, their tokens, closing a round, and pausing."""
 
 from __future__ import annotations
 
@@ -59,6 +59,12 @@ async def token(name: AnalystName, caller: Curator) -> wire.Token:
     """Issue a new token for an analyst; the former one expires."""
     issued = await caller.run(lambda: caller.service.token(name, caller.principal.name))
     return wire.Token(name=name, role="analyst", token=issued)
+
+
+@router.post("/close-round", responses=describe(422))
+async def close_round(caller: Curator) -> wire.ClosedRound:
+    """Spend what the analysts who are done have left on one more measurement of the seed."""
+    return await caller.run(lambda: caller.service.close_round(caller.principal.name))
 
 
 @router.post("/pause", status_code=204)

@@ -217,6 +217,7 @@ _CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     Mapping[str, Any]: (_write_mapping, _a_dict),
     Mapping[str, Fraction]: (_write_bill, _read_bill),
     tuple[int, ...]: (_write_numbers, _read_numbers),
+    tuple[str, ...]: (_write_each(_a_text), _read_each(_a_text)),
     tuple[Mapping[str, Any], ...]: (_write_each(_write_mapping), _read_each(_a_dict)),
 }
 

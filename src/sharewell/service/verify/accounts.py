@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.config import Config
-from sharewell.mechanisms.base import decode
+from sharewell.mechanisms.base import decode, is_seed
 from sharewell.privacy.accounts import plain
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
@@ -31,6 +31,7 @@ from sharewell.privacy.ledger import (
     Opened,
     Recovered,
     Released,
+    RoundClosed,
     Turn,
 )
 from sharewell.privacy.measurement import scale_runs, stored_rows
@@ -62,6 +63,8 @@ class AccountsAudit(Audit):
         self._released: set[int] = set()
         #: The next event, its charge and its number of values, if it must continue a release.
         self._continued: tuple[int, int, int] | None = None
+        #: The next event, and what it must charge, if a round was closed.
+        self._closing: tuple[int, dict[str, Fraction]] | None = None
         self._pending: set[int] = set()
         self._settings: Configured | None = None
         self._armed: set[int] = set()
@@ -71,8 +74,10 @@ class AccountsAudit(Audit):
         """Check the next event."""
         if self._continued and not isinstance(event, Released):
             self._report_part()
-        if isinstance(event, Asked | Turn | Done | Left | Exceeded) and self._pending:
+        if isinstance(event, Asked | Turn | Done | Left | RoundClosed | Exceeded) and self._pending:
             self._report_overdue(number)
+        if self._closing:
+            self._check_closing(number, event)
         if isinstance(event, Begun | CuratorAction):
             self._administer(number, event)
             return
@@ -88,6 +93,8 @@ class AccountsAudit(Audit):
                 self._grant(number, payer, share)
             case Left(payer):
                 self._leave(number, payer)
+            case RoundClosed(payers):
+                self._close_round(number, payers)
             case Charged():
                 self._charge(number, event)
             case Released():
@@ -106,6 +113,8 @@ class AccountsAudit(Audit):
         self.check.count("payers", len(self._shares))
         if self._continued:
             self._report_part()
+        if self._closing:
+            self._check_closing(len(self.snapshot), None)
         for charge in self._rows.keys() - self._released:
             text = "What was paid for is not released yet; the next start releases it."
             self.check.note("not-released", charge, text)
@@ -185,6 +194,28 @@ class AccountsAudit(Audit):
         elif payer in self._gone:
             self.fault("has-left", number, f"{payer} leaves a second time.")
         self._gone.add(payer)
+
+    def _close_round(self, number: int, payers: tuple[str, ...]) -> None:
+        """Note what those who are done have left: the next event must charge all of it."""
+        self.check.count("closed rounds")
+        left = {
+            payer: self._shares[payer] - self._spent[payer]
+            for payer in payers
+            if payer in self._shares and payer not in self._gone
+        }
+        if len(left) < len(payers) and not self.has_gap:
+            self.fault("no-share", number, "A round is closed for payers without a share.")
+        self._closing = number + 1, {payer: rest for payer, rest in left.items() if rest}
+
+    def _check_closing(self, number: int, event: Event | None) -> None:
+        """Check that the event after a closed round charges for a seed all that the payers had left."""
+        due, rest = self._closing or (number, {})
+        self._closing = None
+        measured = event.purpose.get("measure") if isinstance(event, Charged) else None
+        is_paid = isinstance(event, Charged) and number == due and dict(event.bill) == rest
+        if not self.has_gap and not (is_paid and isinstance(measured, Mapping) and is_seed(measured)):
+            text = "What those who are done had left is not charged together for the seed."
+            self.fault("round", due - 1, text)
 
     def _charge(self, number: int, charged: Charged) -> None:
         self.check.count("charges")

@@ -30,6 +30,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Refused,
     Released,
+    RoundClosed,
 )
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import Block
@@ -97,6 +98,8 @@ class AnswersAudit(Audit):
                     self._grant(number, event)
                 case Left(payer):
                     self._leave(number, payer)
+                case RoundClosed(payers):
+                    self._close_round(number, payers)
                 case Recovered():
                     self._recover(number, event)
                 case Charged() if number not in self._recorded.taken:
@@ -177,6 +180,20 @@ class AnswersAudit(Audit):
             raise
         if donation is not None:
             self._charged.pop(donation, None)
+
+    def _close_round(self, number: int, payers: tuple[str, ...]) -> None:
+        mechanism = self._mechanism_for(number, [])
+        if mechanism is None:
+            self.fault("impossible", number, "No mechanism was ready to close a round.")
+            return
+        self._recorded.offer([number + 1])
+        try:
+            mechanism.close_round(payers)
+        except ReplayMismatch:
+            if number + 1 in self._recorded.released:
+                raise
+            # The service crashed after the charge: its bill is booked, or the next start completes it.
+            self._mechanism = None
 
     def _donation(self, left: int, payer: str) -> int | None:
         """The charge just before a departure, with its release, that is the analyst's donation."""

@@ -17,6 +17,7 @@ from sharewell.privacy.ledger import (
     Granted,
     Left,
     Refused,
+    RoundClosed,
     Turn,
 )
 from sharewell.service.verify.audit import Audit, LedgerSnapshot, read_settings
@@ -31,6 +32,8 @@ class QuestionsAudit(Audit):
         super().__init__(snapshot)
         self._present: set[str] = set()
         self._gone: set[str] = set()
+        #: Those who said that they are done, and have asked nothing since.
+        self._done: set[str] = set()
         self._keys: dict[tuple[str, str], int] = {}
         self._asked: dict[int, Asked] = {}
         #: Asked and not ended, in order; and those of them whose turn has come.
@@ -50,9 +53,13 @@ class QuestionsAudit(Audit):
                 self._present.add(payer)
             case Left(payer):
                 self._present.discard(payer)
+                self._done.discard(payer)
                 self._gone.add(payer)
             case Done(analyst):
                 self._require_present(number, analyst)
+                self._done.add(analyst)
+            case RoundClosed(payers):
+                self._close_round(number, payers)
             case Asked():
                 self._ask(number, event)
             case Turn(taken):
@@ -75,8 +82,16 @@ class QuestionsAudit(Audit):
         if analyst not in self._present and not self.has_gap:
             self.fault("stranger", number, f"{analyst} is not an analyst at this point.")
 
+    def _close_round(self, number: int, payers: tuple[str, ...]) -> None:
+        """Check that a round is closed for all who are done, and for no one else."""
+        self.check.count("closed rounds")
+        done = self._done - {asked.analyst for asked in self._open.values()}
+        if not self.has_gap and (set(payers) != done or len(payers) != len(done)):
+            self.fault("not-done", number, "The round is not closed for those who are done.")
+
     def _ask(self, number: int, asked: Asked) -> None:
         self.check.count("asked")
+        self._done.discard(asked.analyst)
         self._require_present(number, asked.analyst)
         first = self._keys.setdefault((asked.analyst, asked.key), number)
         if first != number:

@@ -148,6 +148,8 @@ class ReplayedCurator(DryCurator):
                 raise
             self._claim([reservation])
             found.append(self._measurement(number, reservation))
+        if before:
+            self._append(before)
         self.measured += found
         return found
 

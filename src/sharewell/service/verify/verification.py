@@ -21,6 +21,7 @@ from sharewell.privacy.ledger import (
     Left,
     Recovered,
     Refused,
+    RoundClosed,
 )
 from sharewell.service.ledger.opening import verify_chain
 from sharewell.service.ledger.store import Head
@@ -39,7 +40,7 @@ from sharewell.service.verify.audit import (
 from sharewell.service.verify.questions import QuestionsAudit
 from sharewell.service.verify.replay import RecordedCharges, is_seed
 from sharewell.sharing.certificate import Certificate, Report
-from sharewell.sharing.collective import Ask, Entry, Join, Leave
+from sharewell.sharing.collective import Ask, CloseRound, Entry, Join, Leave
 
 #: Called with the name of the running check, how far it has come, and of how much; 0 is unknown.
 Progress = Callable[[str, int, int], object]
@@ -207,6 +208,8 @@ def _read_stream(snapshot: LedgerSnapshot, config: Config) -> tuple[dict[str, Fr
                     donors |= {payer for payer in bill if not left[payer]}
             case Left(payer):
                 stream.append(Leave(payer, payer in donors))
+            case RoundClosed(payers):
+                stream.append(CloseRound(payers))
             case Answered(number) | Refused(number, OverBudget.code):
                 asked = snapshot.get(number)
                 if not isinstance(asked, Asked):
