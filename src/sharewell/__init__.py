@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         AnalystList,
         BudgetStatus,
         CertificateReport,
+        ClosedRound,
         DatasetInfo,
         EventPage,
         Number,
@@ -84,6 +85,8 @@ __all__ = [
     "Category",
     "Certificate",
     "CertificateReport",
+    "CloseRound",
+    "ClosedRound",
     "Collective",
     "Curator",
     "CuratorSession",
@@ -171,8 +174,8 @@ _LAZY = {
     ),
     "sharewell.sharing.plan": ("plan",),
     "sharewell.wire": (
-        *("AnalystList", "BudgetStatus", "CertificateReport", "DatasetInfo", "EventPage"),
-        *("Number", "Quote", "Result", "Ticket"),
+        *("AnalystList", "BudgetStatus", "CertificateReport", "ClosedRound", "DatasetInfo"),
+        *("EventPage", "Number", "Quote", "Result", "Ticket"),
     ),
 }
 _MODULE_OF = {name: module for module, names in _LAZY.items() for name in names}

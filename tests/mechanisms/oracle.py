@@ -118,11 +118,15 @@ def seed_variance(seed: np.ndarray, currency: str, neighbours: str, cost: Fracti
 
 @dataclass(frozen=True)
 class Ask:
-    """A question: rows of whole numbers that share no cell, and whether one would pay."""
+    """A question: rows of whole numbers that share no cell, and whether one would pay.
+
+    A statement of two blocks is two questions: `then` are the rows of the second.
+    """
 
     analyst: str
     rows: tuple[tuple[int, ...], ...]
     pay: bool = True
+    then: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,14 @@ class Leave:
     donate: bool
 
 
-Event = Ask | Join | Leave
+@dataclass(frozen=True)
+class Close:
+    """A round is closed: what those who are done have left buys one measurement of the seed."""
+
+    done: tuple[str, ...]
+
+
+Event = Ask | Join | Leave | Close
 
 
 @dataclass(frozen=True)
@@ -155,6 +166,7 @@ class Setting:
     currency: str = "pure"
     neighbours: str = "add-remove"
     buy_seed_rows: bool = False
+    signed_rows: bool = False
 
 
 @dataclass
@@ -186,6 +198,11 @@ def simulate(setting: Setting, events: Sequence[Event], present: Collection[str]
         cache.update(tuple(row) for row in setting.seed.tolist())
     variances: dict[int, list[float]] = {}
     for at, event in enumerate(events):
+        if isinstance(event, Close):
+            done = [name for name in event.done if name in left and name not in gone]
+            sow(sum((left[name] for name in done), Fraction(0)))
+            left.update(dict.fromkeys(done, Fraction(0)))
+            continue
         if event.analyst not in present or event.analyst in gone:
             continue
         if isinstance(event, Join):
@@ -195,16 +212,22 @@ def simulate(setting: Setting, events: Sequence[Event], present: Collection[str]
             left[event.analyst] = Fraction(0)
             gone.add(event.analyst)
         elif event.analyst in left:
-            rows = [np.array(row) for row in event.rows if any(row)]
-            small = [_without_factor(row) for row in rows]
-            fresh = [row for row in small if tuple(row.tolist()) not in cache]
-            if event.pay and fresh and left[event.analyst] >= setting.query_budget:
-                left[event.analyst] -= setting.query_budget
-                for row in fresh:
-                    cost = (setting.currency, setting.neighbours, setting.query_budget)
-                    known.add(row[None, :], [0], [row_variance(row, *cost)])
-                    cache.add(tuple(row.tolist()))
-            variances[at] = known.estimate(np.array(rows, dtype=float))[1].tolist() if rows else []
+            variances[at] = []
+            for block in (event.rows, event.then):
+                rows = [np.array(row) for row in block if any(row)]
+                if not rows:
+                    continue
+                small = [_without_factor(row) for row in rows]
+                if setting.signed_rows and len(small) == 1 and small[0].min() >= 0:
+                    small = [_without_factor(2 * small[0] - small[0].max())]
+                fresh = [row for row in small if tuple(row.tolist()) not in cache]
+                if event.pay and fresh and left[event.analyst] >= setting.query_budget:
+                    left[event.analyst] -= setting.query_budget
+                    for row in fresh:
+                        cost = (setting.currency, setting.neighbours, setting.query_budget)
+                        known.add(row[None, :], [0], [row_variance(row, *cost)])
+                        cache.add(tuple(row.tolist()))
+                variances[at] += known.estimate(np.array(rows, dtype=float))[1].tolist()
     return Outcome(variances, left)
 
 

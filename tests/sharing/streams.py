@@ -18,7 +18,7 @@ from sharewell.privacy.budget import Budget
 from sharewell.sharing import collective as entries_of
 from sharewell.sharing.collective import Collective, DryRun, Entry, expected_errors
 from tests.mechanisms.measurements import SEEDS, line_of, shapes
-from tests.mechanisms.oracle import Ask, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
+from tests.mechanisms.oracle import Ask, Close, Event, Join, Leave, Outcome, Setting, matrix_of, simulate
 
 ANALYSTS = ("ann", "bob", "cem", "dee")
 
@@ -41,6 +41,7 @@ class Stream:
     currency: str
     neighbours: str
     buy_seed_rows: bool
+    signed_rows: bool = False
 
     @property
     def analysts(self) -> list[str]:
@@ -58,6 +59,9 @@ class Stream:
         found: dict[int, Entry] = {}
         gone: set[str] = set()
         for at, event in enumerate(self.events):
+            if isinstance(event, Close):
+                found[at] = entries_of.CloseRound(tuple(n for n in event.done if n not in gone))
+                continue
             if event.analyst in gone:
                 continue
             if isinstance(event, Leave):
@@ -69,25 +73,32 @@ class Stream:
                 found[at] = entries_of.Ask(event.analyst, self._question(event), event.pay)
         return found
 
-    def _question(self, ask: Ask) -> LinearQuery | Block:
-        queries = [LinearQuery.from_vector(self.domain, np.array(row)) for row in ask.rows]
-        return queries[0] if len(queries) == 1 else Block(self.domain, queries)
+    def _question(self, ask: Ask) -> LinearQuery | Block | tuple[Block, ...]:
+        first, *more = (
+            Block(self.domain, [LinearQuery.from_vector(self.domain, np.array(row)) for row in rows])
+            for rows in (ask.rows, ask.then)
+            if rows
+        )
+        if more:
+            return (first, *more)
+        return first[0] if len(first) == 1 else first
 
-    @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self, answers: Any = "estimate") -> dict[str, Any]:
         """How the mechanism is set up."""
         return {
+            "answers": answers,
             "seed": self.seed,
             "seed_fraction": self.seed_fraction,
             "query_budget": self.query_budget,
             "buy_seed_rows": self.buy_seed_rows,
+            "signed_rows": self.signed_rows and answers == "estimate",
         }
 
-    def collective(self, answers: Any = "estimate") -> Collective:
+    def collective(self, answers: Any = "estimate", kind: Any = CacheReconstruct) -> Collective:
         late = [event.share for event in self.events if isinstance(event, Join)]
         total = sum(self.shares.values(), Fraction(0)) + sum(late, Fraction(0))
         budget = Budget(self.currency, total, total)  # type: ignore[arg-type]
-        make = partial(CacheReconstruct, answers=answers, **self.settings)
+        make = partial(kind, **self.settings(answers))
         return Collective(self.domain, budget, self.shares, make, self.neighbours)  # type: ignore[arg-type]
 
     def expected_errors(self, present: Collection[str], answers: Any = "estimate") -> dict[int, Any]:
@@ -98,9 +109,8 @@ class Stream:
             self.shares,
             privacy=self.currency,  # type: ignore[arg-type]
             neighbours=self.neighbours,  # type: ignore[arg-type]
-            answers=answers,
             present=present,
-            **self.settings,
+            **self.settings(answers),
         )
         return {at: np.atleast_1d(e) for at, e in zip(self.entries, found, strict=True) if e is not None}
 
@@ -114,6 +124,7 @@ class Stream:
             self.currency,
             self.neighbours,
             self.buy_seed_rows,
+            self.signed_rows,
         )
         return simulate(setting, self.events, present)
 
@@ -127,9 +138,11 @@ class Played:
     mechanism: CacheReconstruct
 
 
-def play(stream: Stream, present: Collection[str], answers="estimate") -> Played:
+def play(
+    stream: Stream, present: Collection[str], answers: str = "estimate", kind: Any = CacheReconstruct
+) -> Played:
     """Rehearse a stream with some of the analysts only."""
-    dry_run = DryRun(stream.collective(answers), present)
+    dry_run = DryRun(stream.collective(answers, kind), present)
     mechanism = dry_run.mechanism
     assert isinstance(mechanism, CacheReconstruct)
     errors: dict[int, list[float]] = {}
@@ -188,17 +201,23 @@ def streams(draw, most_cells: int = 10) -> Stream:
     waiting = list(ANALYSTS[people - late : people])
     pool = [_rows(draw, domain) for _ in range(draw(st.integers(3, 7)))]
     events: list[Event] = []
-    kinds = st.sampled_from(["ask"] * 9 + ["free", "join", "leave"])
+    kinds = st.sampled_from(["ask"] * 9 + ["free", "join", "leave", "close"])
     for _ in range(draw(st.integers(6, 24))):
         kind = draw(kinds)
         analyst = draw(st.sampled_from(_there(shares, events)))
         if kind == "join" and waiting:
             events.append(Join(waiting.pop(0), draw(amounts)))
+        elif kind == "close":
+            done = draw(st.lists(st.sampled_from(_there(shares, events)), unique=True))
+            events.append(Close(tuple(done)))
         elif kind == "leave":
             events.append(Leave(analyst, draw(st.booleans())))
         else:
-            events.append(Ask(analyst, draw(st.sampled_from(pool)), pay=kind != "free"))
+            rows, then = (draw(st.sampled_from(pool)) for _ in range(2))
+            pay, two = kind != "free", draw(st.sampled_from([False] * 7 + [True]))
+            events.append(Ask(analyst, rows, pay, then if two else ()))
     events += [Join(name, draw(amounts)) for name in waiting]
+    neighbours = draw(st.sampled_from(["add-remove", "replace-one"]))
     return Stream(
         domain,
         draw(st.sampled_from(sorted(SEEDS))),
@@ -207,8 +226,9 @@ def streams(draw, most_cells: int = 10) -> Stream:
         seed_fraction,
         query_budget,
         draw(st.sampled_from(["pure", "zcdp"])),
-        draw(st.sampled_from(["add-remove", "replace-one"])),
+        neighbours,
         draw(st.booleans()),
+        signed_rows=neighbours == "add-remove" and draw(st.booleans()),
     )
 
 

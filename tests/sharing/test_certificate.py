@@ -60,7 +60,7 @@ def expected_counts(stream: Stream, analyst: str, present, threshold: float) -> 
         math.sqrt(variance) <= threshold * max(map(abs, row))
         for at, found in variances.items()
         if stream.events[at].analyst == analyst
-        for row, variance in zip(filter(any, events[at].rows), found, strict=True)
+        for row, variance in zip(filter(any, (*events[at].rows, *events[at].then)), found, strict=True)
     )
 
 

@@ -35,6 +35,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Refused,
     Released,
+    RoundClosed,
     Turn,
 )
 from sharewell.service.ledger import open_ledger
@@ -574,6 +575,9 @@ def nudged(event: Event, nudge: int, draw) -> Event:
         case Left() | Done() | Begun() | CuratorAction():
             name = next(iter(vars(event)))
             return replace(event, **{name: draw(st.sampled_from(["ann", "ben", "cleo", "zoe"]))})
+        case RoundClosed(payers):
+            other = draw(st.sampled_from([(), payers[1:], (*payers, "cleo")]))
+            return replace(event, payers=other)
         case Configured(stored):
             price = stored["config"].replace('"1/80"', f'"1/{80 + nudge}"')
             return replace(event, settings={"config": price})
