@@ -25,8 +25,9 @@ ERRORS = {
 PUBLIC = {
     "sharewell": """
         AnalystList Ask AsyncCuratorSession AsyncSession Binned Block Boolean Budget BudgetStatus
-        Category Certificate CertificateReport Collective Curator CuratorSession DataVector
-        DatasetInfo Date Domain EventPage Granted Integer Join Leave LinearQuery Location Measure
+        Category Certificate CertificateReport CloseRound ClosedRound Collective Curator
+        CuratorSession DataVector DatasetInfo Date Domain EventPage Granted Integer Join Leave
+        LinearQuery Location Measure
         MemoryLedger NoNoise Number Quote Result Session open_ledger Suggestion Ticket
         begin compile_sql connect connect_async connect_curator connect_curator_async copy_ledger
         current_candidate datasets expected_errors gaussian_variance laplace_variance open

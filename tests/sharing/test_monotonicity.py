@@ -17,21 +17,8 @@ from hypothesis import Phase, example, find, given, settings
 from sharewell.query import workload
 from tests.mechanisms.measurements import line_of
 from tests.mechanisms.oracle import Ask, Join, Leave
+from tests.sharing.search import worse
 from tests.sharing.streams import Stream, play, streams_and_subsets
-
-SLACK = 1e-9
-
-
-def worse(stream: Stream, some, answers="estimate"):
-    """The answers that some of the analysts get with a larger error because the others are there."""
-    with_all, with_some = (stream.expected_errors(who, answers) for who in (stream.analysts, some))
-    assert with_all.keys() >= with_some.keys()
-    return [
-        (at, place, joint, without)
-        for at, errors in with_some.items()
-        for place, (joint, without) in enumerate(zip(with_all[at], errors, strict=True))
-        if not joint <= without * (1 + SLACK)
-    ]
 
 
 def stream(seed_name: str, cells: int, shares, events, **options) -> Stream:

@@ -528,8 +528,9 @@ class DatasetService:
                 )
             request = state.mechanism.closing_request(done)
             if request is None:
+                names = ", ".join(done)
                 raise SharingError(
-                    f"What {', '.join(done)} have left is too little to measure with.",
+                    f"The analysts who are done ({names}) have too little left to measure with.",
                     hint="Nothing was spent.",
                 )
             state.mechanism.close_round(done)

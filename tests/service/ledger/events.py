@@ -25,6 +25,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Refused,
     Released,
+    RoundClosed,
     Turn,
 )
 from sharewell.service.ledger.codec import free_answers
@@ -48,6 +49,7 @@ SAMPLES: tuple[Event, ...] = (
     Begun("5f2a"),
     Recovered({"ann": Fraction(1, 10)}, f"2:{'00' * 32}"),
     CuratorAction("dana", "token", "ann", "id"),
+    RoundClosed(("ann", "Änne")),
     Asked("clé\n🙂", "Änne", {"sql": "SELECT 'Ølsted \u2028\0'"}, pay=False),
     Released(6, (-(2**63),), rest=2),
 )
@@ -73,7 +75,7 @@ BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
     Armed: st.builds(Armed, numbers, signed),
     Exceeded: st.builds(Exceeded, numbers, mappings, signed),
     Left: st.builds(Left, texts),
-    Configured: st.builds(Configured, mappings),
+    Configured: st.builds(Configured, mappings, st.booleans()),
     Asked: st.builds(Asked, texts, texts, mappings, st.booleans()),
     Answered: st.builds(Answered, numbers, st.lists(mappings, max_size=3).map(tuple)),
     AnsweredFree: st.builds(
@@ -85,6 +87,7 @@ BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
     Begun: st.builds(Begun, texts),
     Recovered: st.builds(Recovered, st.dictionaries(texts, amounts, max_size=3), texts),
     CuratorAction: st.builds(CuratorAction, texts, texts, texts, texts),
+    RoundClosed: st.builds(RoundClosed, st.lists(texts, max_size=3).map(tuple)),
 }
 
 events = st.one_of(*BY_KIND.values())
