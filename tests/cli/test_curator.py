@@ -124,3 +124,16 @@ def test_the_configuration_file_suffices_to_pause_a_running_server(server, datas
 def test_analysts_are_not_curators(server):
     for words in (("ledger",), ("analysts",), ("analysts", "add", "cleo", "1/10"), ("pause",)):
         assert "requires the role curator" in refused(*words, *server.of("ann"))
+
+
+def test_a_round_is_closed_for_those_who_are_done(way):
+    assert "No analyst is done." in refused("close-round", *way.of("curator"))
+    said("done", *way.of("ann"))
+    assert "needs a confirmation" in refused("close-round", *way.of("curator"))
+    closed = said("close-round", "--yes", *way.of("curator"))
+    assert "Closed the round: ann had epsilon 5/4 left, 1/8 of the budget." in closed
+    shown = said("ledger", *way.of("curator"))
+    assert re.search(r"round closed +ann", shown)
+    assert re.search(r"charged +ann +5/4 for the seed", shown)
+    assert re.search(r"curator +close round, by", shown)
+    assert re.search(r"ann +1/4 +5/2 +0 ", said("analysts", *way.of("curator")))

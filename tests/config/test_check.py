@@ -197,7 +197,7 @@ def test_a_seed_that_does_not_determine_everything_is_no_trouble(file, capsys):
     for found in (small, large):
         look = next(each for each in found["expected_errors"] if each["question"].startswith("the rows"))
         assert look["free"] is None
-        assert 141 < look["paid"]["standard_error"] < 142
+    assert 70 < look["paid"]["standard_error"] < 72, "a signed row, beside a total that is known well"
 
 
 def test_a_seed_that_is_too_large_is_an_error(file, capsys):
