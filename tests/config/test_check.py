@@ -194,10 +194,10 @@ def test_a_seed_that_does_not_determine_everything_is_no_trouble(file, capsys):
     small = checked(file(text), capsys)
     large = checked(file(text.replace("high = 29", "high = 4999")), capsys)
     assert large["cells"] > MAX_UNDETERMINED_CELLS
-    for found in (small, large):
+    for found, low in ((small, 70), (large, 141)):  # The small one says what a signed row gives.
         look = next(each for each in found["expected_errors"] if each["question"].startswith("the rows"))
         assert look["free"] is None
-    assert 70 < look["paid"]["standard_error"] < 72, "a signed row, beside a total that is known well"
+        assert low < look["paid"]["standard_error"] < low + 1
 
 
 def test_a_seed_that_is_too_large_is_an_error(file, capsys):

@@ -323,12 +323,14 @@ class CacheReconstruct(Mechanism):
     def closing_request(self, done: Iterable[str]) -> MeasureRequest | None:
         """The seed once more, for all that these analysts have left together."""
         bill = {analyst: left for analyst in done if (left := self.curator.left(analyst))}
-        cost = sum(bill.values(), NOTHING)
+        if not bill:
+            return None
+        seed, cost = self.seed.bought_by(bill), sum(bill.values(), NOTHING)
         try:
-            self.curator.scales(self.seed, cost)
+            self.curator.scales(seed, cost)
         except PrivacyError:
             return None
-        return MeasureRequest(self.seed, cost, bill)
+        return MeasureRequest(seed, cost, bill)
 
     def close_round(self, done: Iterable[str]) -> None:
         """Measure the seed once more with all that analysts who are done have left, together.
