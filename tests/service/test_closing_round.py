@@ -118,6 +118,8 @@ def test_a_closed_round_spends_what_those_who_are_done_have_left_once():
         assert (closed.spent, closed.part) == (Fraction(5, 2), Fraction(1, 4))
         assert [status(service, name).left for name in ("ann", "ben", "cleo")] == [0, 0, Fraction(5, 4)]
         after = service.quote("cleo", count(3, 9)).free
+        assert before is not None
+        assert after is not None
         assert after.standard_errors < before.standard_errors
         assert service.ask("ann", count(3, 9)).answers[0].cost == 0, "they can ask, and pay no more"
         with pytest.raises(SharingError, match=r"\(ben\) have too little left"):
@@ -186,6 +188,7 @@ def test_verify_and_the_certificate_follow_signed_rows_and_a_closed_round(events
     verification = verified(tmp_path / "ledger.sqlite", events)
     assert not verification.findings
     report = verification.certificate
+    assert report is not None
     assert report.entries == ENTRIES
     assert all(standing.worse_answers == 0 for standing in report.standings)
     assert report.checked

@@ -59,7 +59,7 @@ def expected_counts(stream: Stream, analyst: str, present, threshold: float) -> 
     return sum(
         math.sqrt(variance) <= threshold * max(map(abs, row))
         for at, found in variances.items()
-        if stream.events[at].analyst == analyst
+        if events[at].analyst == analyst
         for row, variance in zip(filter(any, (*events[at].rows, *events[at].then)), found, strict=True)
     )
 

@@ -22,8 +22,8 @@ from sharewell.query.block import GroupedBlock
 from sharewell.sharing.collective import Collective, DryRun, Join, Leave, expected_errors
 from tests.mechanisms.measurements import line_of
 from tests.mechanisms.oracle import Ask
+from tests.sharing.search import worse
 from tests.sharing.streams import Stream, streams_and_subsets
-from tests.sharing.test_monotonicity import worse
 
 
 class PlannedStream(Stream):
