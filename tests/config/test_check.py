@@ -108,9 +108,7 @@ def test_whose_rows_they_are_is_told_and_that_paying_helps_is_not(file, capsys):
     text = HERE.replace("[dataset]", '[dataset]\nprivacy_unit = "person"', 1)
     found = checked(file(f'{text}\n[mechanism]\nquery_budget = "1/8"\nseed_fraction = "1/10"\n'), capsys)
     said = [message for _, message in levels(found)]
-    assert any(
-        message.startswith("Answers count people, not rows: each person once") for message in said
-    )
+    assert any(message.startswith("Answers count people, not rows: of each person") for message in said)
     assert not any("hardly more precise" in message for message in said)
 
 

@@ -34,7 +34,9 @@ class PlannedStream(Stream):
         expected: dict[str, list] = {}
         for event in self.events:
             if isinstance(event, Ask):
-                expected.setdefault(event.analyst, []).append(self._question(event))
+                question = self._question(event)
+                parts = question if isinstance(question, tuple) else (question,)
+                expected.setdefault(event.analyst, []).extend(parts)
         if self.buy_seed_rows:  # Plans for what others ask.
             expected = dict(zip(expected, [*expected.values()][::-1], strict=True))
         return PlannedSeed(self.domain, self.currency, self.neighbours, expected)  # type: ignore[arg-type]
