@@ -28,16 +28,18 @@ LOCK_HEADER := \# Exact versions with hashes, for Python 3.11 and newer. Made by
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs bench lab lock clean
+.PHONY: help demo test check docs bench lab web screenshots lock clean
 
 help: ## say what each target does
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-7s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
 demo: $(RUNTIME) ## install what Sharewell needs to run, and show it at work
 	@$(BIN)/sharewell demo --script
 
 test: check ## run the checks, then every test
 	@scripts/fetch_nginx .nginx
+	@scripts/fetch_chromium
+	@scripts/fetch_node_packages
 	$(BIN)/python -m pytest -n 2 $(COVERAGE)
 
 check: $(DEV) ## lint, formatting, types, and which way imports point
@@ -49,6 +51,13 @@ check: $(DEV) ## lint, formatting, types, and which way imports point
 
 lab: $(DEV) ## install sharewell-lab: sharewell reproduce, simulate and theory
 	@echo "Ready: $(BIN)/sharewell reproduce --help"
+
+web: ## build the console from web/ into the package; needs Node 20 or newer
+	@scripts/fetch_node_packages
+	@cd web && npm run --silent build
+
+screenshots: $(DEV) ## take the pictures of the console for README and docs
+	@$(BIN)/python scripts/screenshots.py
 
 docs: $(DOCS) ## build the documentation site in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -65,7 +74,7 @@ lock: ## write the pinned versions anew; UPGRADE=1 takes the newest that the bou
 	@$(call compile,docs,--extra docs --constraint requirements/dev.lock)
 
 clean: ## remove all that was made here: environments, caches, builds
-	rm -rf $(VENV) $(LOCK_VENV) .nginx build dist site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOCK_VENV) .nginx web/node_modules build dist site .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src research tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(CREATED):

@@ -34,11 +34,13 @@ from sharewell.errors import Closed, ConfigError, SharewellError
 from sharewell.service.http.app import create_app
 from sharewell.service.http.server import bind, make_server
 from sharewell.service.registry import DatasetRegistry
-from sharewell.service.tokens import Role, TokenStore
+from sharewell.service.tokens import Role, TokenStore, id_of
 
 HOST = "127.0.0.1"
 #: The curator of the bundled configuration.
 CURATOR = "dana"
+#: The names that sign in to the page with a link.
+SIGN_IN_LINKS = ("ann", "ben", CURATOR)
 
 
 @dataclass(frozen=True)
@@ -113,10 +115,11 @@ def show_demo(script: bool, port: int | None, pause: float) -> None:
 
 @dataclass(frozen=True)
 class DemoServer:
-    """The address of a running server, and a token for each name."""
+    """The address of a running server, a token for each name, and sign-in links that work once."""
 
     url: str
     tokens: dict[str, str]
+    links: dict[str, str]
 
 
 @contextmanager
@@ -126,11 +129,18 @@ def run_demo_server(folder: Path, port: int | None) -> Iterator[DemoServer]:
     begin(config)
     tokens = _issue_tokens(config)
     listening = _bind(port)
+    url = f"http://{HOST}:{listening.getsockname()[1]}"
+    links: dict[str, str] = {}
     opened = threading.Event()
+
+    def on_open(registry: DatasetRegistry) -> None:
+        (dataset,) = registry.datasets.values()
+        for name in SIGN_IN_LINKS:
+            links[name] = f"{url}/#code={dataset.sessions.issue_code(id_of(tokens[name]))}"
+        opened.set()
+
     app = create_app(
-        lambda: DatasetRegistry.open([config]),
-        allowed_hosts={"localhost", HOST},
-        on_open=lambda registry: opened.set(),
+        lambda: DatasetRegistry.open([config]), allowed_hosts={"localhost", HOST}, on_open=on_open
     )
     server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, name="demo")
@@ -139,7 +149,7 @@ def run_demo_server(folder: Path, port: int | None) -> Iterator[DemoServer]:
         while not opened.wait(0.05):
             if not thread.is_alive():
                 raise app.state.sharewell.failure or Closed("The demonstration server has stopped.")
-        yield DemoServer(f"http://{HOST}:{listening.getsockname()[1]}", tokens)
+        yield DemoServer(url, tokens, links)
     finally:
         server.should_exit = True
         thread.join()
@@ -185,7 +195,10 @@ def _print_introduction(console: Console, server: DemoServer) -> None:
             border_style="cyan",
         )
     )
-    console.print(f"Server: [bold]{server.url}[/] (API documentation at /docs). Tokens:\n")
+    console.print(f"Page: [bold]{server.url}/[/]. These links sign you in, once each:\n")
+    for name, link in server.links.items():
+        console.print(f"  {name:5} {link}", highlight=False, soft_wrap=True)
+    console.print(f"\nTokens, for the page, the command line and the API ({server.url}/docs):\n")
     for name, token in server.tokens.items():
         role = "curator" if name == CURATOR else "analyst"
         console.print(f"  {name:5} {role}  {token}", highlight=False, soft_wrap=True)

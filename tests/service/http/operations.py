@@ -63,6 +63,8 @@ OPERATIONS = [
     Operation("DELETE", "/v1/session"),
     Operation("POST", f"{DATASET}/draft", "analysts", wire.Question),
     Operation("GET", f"{DATASET}/tickets/{{number}}/file", "analysts", parameters=("format",)),
+    Operation("GET", "/"),
+    Operation("GET", "/console/{version}/{file}"),
     Operation("GET", "/docs"),
     Operation("GET", "/docs/{file}"),
     Operation("GET", "/openapi.json"),

@@ -154,6 +154,7 @@ def running(
     *paths: Path,
     open_registry: Callable[[], DatasetRegistry] | None = None,
     bound: Callable[[socket.socket], object] = lambda listener: None,
+    port: int = 0,
     **options: Any,
 ) -> Iterator[Running]:
     """Serve files for a while."""
@@ -171,7 +172,7 @@ def running(
         **{"log": Log(log), **options},
     )
     server = make_server(app)
-    listener = bind("127.0.0.1", 0)
+    listener = bind("127.0.0.1", port)
 
     def run() -> None:
         try:

@@ -113,7 +113,7 @@ def test_a_new_token_ends_the_former_one_at_once(server):
 @pytest.mark.parametrize("operation", OPERATIONS, ids=str)
 def test_every_reply_is_safe_and_sets_no_cookie(server, operation):
     holder = server.curator() if operation.audience == "curators" else server.analyst("ben")
-    path = operation.path.format(dataset="people", number=0, name="zoe", file="start.js")
+    path = operation.path.format(dataset="people", number=0, name="zoe", file="start.js", version="0")
     reply = holder.client.request(operation.method, path)
     headers = reply.headers
     assert headers["x-content-type-options"] == "nosniff"

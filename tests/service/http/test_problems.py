@@ -108,7 +108,6 @@ def test_a_body_just_small_enough_is_read(ann):
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/v1",
         "/v1/",
         "/v1/datasets/",

@@ -67,7 +67,10 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
     token = access.issue("ann", "analyst")
     with process(path) as (child, greeting):
         url = address_of(greeting)
-        assert greeting == f"Serving people at {url}; {url}/docs describes the API.\n"
+        assert (
+            greeting
+            == f"Serving people at {url}; open it in a browser, or see {url}/docs for the API.\n"
+        )
         said = [child.stdout.readline() for _ in range(2)]
         assert said == [
             f"{name} has no token for people yet. Run: sharewell token {name} --config {path}\n"

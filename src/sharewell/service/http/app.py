@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 import sharewell
 from sharewell import wire
 from sharewell.service.http import (
+    console,
     docs_page,
     routes_analyst,
     routes_console,
@@ -75,6 +76,7 @@ def create_app(
         routes_public.router,
         routes_console.router,
         docs_page.router,
+        console.router,
     ):
         app.include_router(router)
     add_exception_handlers(app)

@@ -223,7 +223,8 @@ def _url(listener: socket.socket, host: str, tls: bool) -> str:
 
 def _announce(url: str, echo: Callable[[str], object], registry: DatasetRegistry) -> None:
     """Print where the service is, its datasets, and who has no token yet."""
-    echo(f"Serving {', '.join(registry.names)} at {url}; {url}/docs describes the API.")
+    names = ", ".join(registry.names)
+    echo(f"Serving {names} at {url}; open it in a browser, or see {url}/docs for the API.")
     for name, service in registry.datasets.items():
         for principal in service.without_token():
             command = f"sharewell token {principal} --config {service.config.path}"

@@ -1,0 +1,142 @@
+"""The curator's page in a real Chromium, and accessibility of both pages."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.service.http.servers import running
+from tests.web.conftest import ask, type_sql, write_people
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+ONE = "SELECT COUNT(*) FROM people WHERE age < {}"
+CURATOR = {"name": "dana", "role": "curator"}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """A server with a certificate and a few questions."""
+    with running(write_people(tmp_path_factory.mktemp("judged"), certificate=True)) as found:
+        ann, ben = found.analyst("ann"), found.analyst("ben")
+        for who, limit in ((ann, 10), (ben, 10), (ann, 20), (ben, 30)):
+            assert who.ask(ONE.format(limit)).status_code == 200
+        assert ben.ask(ONE.format(40), pay=False).status_code == 200
+        yield found
+
+
+def test_the_overview_shows_shares_and_questions(judged, opened):
+    page = opened(judged, **CURATOR)
+    expect(page.locator(".fact", has_text="Analysts")).to_contain_text(re.compile(r"\d"))
+    expect(page.get_by_role("img", name="The budget")).to_be_visible()
+    expect(page.locator(".legend", has_text="paid")).to_contain_text("3 paid")
+    expect(page.locator(".legend", has_text="paid")).to_contain_text("2 free")
+
+
+def test_the_certificate_is_a_picture_with_a_verdict(judged, opened):
+    page = opened(judged, **CURATOR)
+    page.get_by_role("tab", name="Fairness").click()
+    # The page reads it again every ten seconds, and it is computed beside the service.
+    expect(page.locator(".verdict-text")).to_have_text("No analyst is worse off for sharing.")
+    expect(page.locator(".verdict")).to_contain_text("Judged up to")
+    expect(page.get_by_role("img", name="Useful answers")).to_be_visible()
+    expect(page.locator(".promises li")).to_have_count(3)
+
+
+def test_the_ledger_is_filtered_searched_and_exported(judged, opened):
+    page = opened(judged, **CURATOR)
+    page.get_by_role("tab", name="Ledger").click()
+    page.get_by_label("Kind of event").select_option("asked")
+    expect(page.locator(".event")).to_have_count(5)
+    page.get_by_label("Search events").fill("age < 30")
+    expect(page.locator(".event")).to_have_count(1)
+    page.locator(".event-line").click()
+    expect(page.locator(".event pre")).to_contain_text('"analyst": "ben"')
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Export").click()
+    events = [json.loads(line) for line in found.value.path().read_text().splitlines()]
+    assert [event["number"] for event in events] == list(range(len(events)))
+    assert found.value.suggested_filename == "people-ledger.ndjson"
+
+
+def test_a_curator_adds_an_analyst_rotates_a_token_and_removes_the_analyst(judged, opened):
+    page = opened(judged, **CURATOR)
+    page.get_by_role("tab", name="Analysts").click()
+    page.get_by_role("button", name="Add an analyst").click()
+    page.get_by_label("Name").fill("zoe")
+    page.get_by_label("Share of the whole budget").fill("9/10")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("is unallocated")
+    page.get_by_label("Share of the whole budget").fill("1/20")
+    page.get_by_role("button", name="Add", exact=True).click()
+    token = page.locator(".token").inner_text()
+    assert judged.client(token).get("/v1/datasets").json()["name"] == "zoe"
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="New token for zoe").click()
+    page.get_by_role("button", name="Issue a new token").click()
+    expect(page.locator(".token")).not_to_have_text(token)
+    renewed = page.locator(".token").inner_text()
+    assert judged.client(token).get("/v1/datasets").status_code == 401
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Remove zoe").click()
+    expect(page.get_by_role("dialog")).to_contain_text("The name cannot be used again.")
+    page.get_by_role("button", name="Remove for good").click()
+    expect(page.get_by_role("button", name="Remove zoe")).to_have_count(0)
+    assert judged.client(renewed).get("/v1/datasets").status_code == 401
+
+
+def test_a_curator_pauses_and_resumes(judged, opened):
+    page = opened(judged, **CURATOR)
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".badge", has_text="paused")).to_be_visible()
+    assert judged.analyst("ann").ask().json()["code"] == "service.paused"
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".badge", has_text="paused")).to_have_count(0)
+
+
+def serious(page, scheme="light"):
+    """What axe calls serious or critical; only colours differ in the dark."""
+    page.evaluate(AXE.read_text())
+    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
+    found = page.evaluate("rules => axe.run(document, rules)", rules)
+    return [
+        (each["id"], node["target"])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+class TestAccessibility:
+    """Axe comes with the packages of the console's sources."""
+
+    __test__ = AXE.exists()
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_the_analysts_page(self, judged, opened, scheme):
+        page = opened(judged, name=None, color_scheme=scheme)
+        expect(page.get_by_label("Your token")).to_be_visible()
+        assert serious(page, scheme) == []
+        page = opened(judged, "cleo", color_scheme=scheme)
+        expect(page.locator(".column-name").first).to_be_visible()
+        assert serious(page, scheme) == []
+        page.get_by_role("button", name="Build without SQL").click()
+        ask(page, "SELECT region, works, COUNT(*) FROM people GROUP BY region, works", "Ask for free")
+        assert serious(page, scheme) == []
+        page.get_by_role("tab", name="Heat map").click()
+        type_sql(page, "SELECT COUNT(*) FROM people WHERE agee = 3")
+        assert serious(page, scheme) == []
+        page.locator(".meter-button").click()
+        assert serious(page, scheme) == []
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_the_curators_page(self, judged, opened, scheme):
+        page = opened(judged, **CURATOR, color_scheme=scheme)
+        expect(page.locator(".fact").first).to_be_visible()
+        for view in ("Overview", "Fairness", "Ledger", "Analysts"):
+            page.get_by_role("tab", name=view).click()
+            expect(page.locator(".card").first).to_be_visible()
+            assert serious(page, scheme) == []
+        page.get_by_role("button", name="Remove ben").click()
+        assert serious(page, scheme) == []

@@ -1,0 +1,55 @@
+// Build the console into the Python package, or with --check compare a fresh build with what is there.
+import { build } from "esbuild";
+import { readFile, writeFile } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+
+const here = new URL(".", import.meta.url);
+const target = new URL("../src/sharewell/service/http/static/", here);
+const LIMIT = 300_000;
+
+/** The licences of the packages that the bundle contains, from their own files. */
+async function licences() {
+  const lock = JSON.parse(await readFile(new URL("package-lock.json", here), "utf8"));
+  const texts = ["The console contains these packages.\n"];
+  for (const [path, found] of Object.entries(lock.packages)) {
+    if (!path || found.dev) continue;
+    const name = path.replace("node_modules/", "");
+    const text = await readFile(new URL(`${path}/LICENSE`, here), "utf8");
+    texts.push(`${name} ${found.version}\n\n${text.trim()}\n`);
+  }
+  return texts.join(`\n${"-".repeat(80)}\n\n`);
+}
+
+const built = await build({
+  absWorkingDir: here.pathname,
+  entryPoints: { app: "src/main.jsx" },
+  outdir: "out",
+  bundle: true,
+  write: false,
+  minify: true,
+  format: "esm",
+  target: ["chrome109", "firefox115", "safari16.4"],
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  charset: "utf8",
+});
+const files = Object.fromEntries(built.outputFiles.map((file) => [file.path.split("/").pop(), file.text]));
+files["index.html"] = await readFile(new URL("src/index.html", here), "utf8");
+files["icon.svg"] = await readFile(new URL("src/icon.svg", here), "utf8");
+files["LICENSES.txt"] = await licences();
+
+let stale = [];
+for (const [name, text] of Object.entries(files)) {
+  const path = new URL(name, target);
+  const before = await readFile(path, "utf8").catch(() => null);
+  if (before !== text) stale.push(name);
+  if (!process.argv.includes("--check")) await writeFile(path, text);
+}
+const size = ["app.js", "app.css"].reduce((sum, name) => sum + gzipSync(files[name], { level: 9 }).length, 0);
+console.log(`${Math.round(size / 1000)} kB gzip`);
+if (size > LIMIT) throw new Error(`The bundle is larger than ${LIMIT} bytes.`);
+if (process.argv.includes("--check") && stale.length) {
+  console.error(`Not as built: ${stale.join(", ")}. Run make web.`);
+  process.exit(1);
+}

@@ -1,0 +1,113 @@
+// The quote line: what an answer costs and how precise it is, before it is asked for.
+import { number, plural, showAmount } from "../format.js";
+import { Text } from "../ui.jsx";
+import { correction, replace } from "./editor.jsx";
+import { ask, asking, budget, dataset, draft, inQuestions, pending, sql } from "./state.js";
+
+/** Half the width of a 95 % interval, in standard errors, as the service computes it for each kind of noise. */
+const DEVIATIONS = { pure: 2.06, zcdp: 1.96 };
+
+/** The precision of an offer: ± for each column of numbers. */
+function precision(quote, offer) {
+  const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
+  const half = (error) => DEVIATIONS[dataset.value.currency] * error;
+  const known = offer.errors
+    .map((pair, at) => pair && `± ${number(half(pair[0]), half(pair[0]))}${names.length > 1 ? ` (${names[at]})` : ""}`)
+    .filter(Boolean);
+  return known.length ? known.join(", ") : "precision not known in advance";
+}
+
+const cost = (offer) => {
+  const questions = inQuestions(offer.cost);
+  return questions === null ? `${showAmount(offer.cost)} of your budget` : plural(questions, "question");
+};
+
+function Offers({ quote }) {
+  const { free, paid } = quote;
+  const left = budget.value?.questions_left;
+  const isFree = paid && paid.cost === "0";
+  const littleGained = quote.notes.some((note) => note.startsWith("Paying would hardly"));
+  return (
+    <div class="offers">
+      {isFree ? (
+        <p class="offer">
+          <span class="what">Free, already measured</span> <b>{precision(quote, paid)}</b>
+        </p>
+      ) : (
+        <>
+          <p class="offer">
+            <span class="what">{free ? "Free now" : "Nothing free yet"}</span> {free && <b>{precision(quote, free)}</b>}
+          </p>
+          <p class={`offer ${littleGained ? "muted" : ""}`}>
+            {paid ? (
+              <>
+                <span class="what">
+                  {inQuestions(paid.cost) !== null && left !== null && left !== undefined ? `${inQuestions(paid.cost)} of your ${plural(left, "question")}` : cost(paid)}
+                </span>{" "}
+                <b>{precision(quote, paid)}</b>
+              </>
+            ) : (
+              <span class="what">Your budget does not cover a better answer</span>
+            )}
+          </p>
+        </>
+      )}
+      {quote.notes.length > 0 && <p class="quote-note">{quote.notes.join(" ")}</p>}
+    </div>
+  );
+}
+
+function Mistake({ found }) {
+  const { problem } = found;
+  const mend = correction(sql.value, problem);
+  return (
+    <div class="mistake" role="status">
+      <p>
+        <strong>
+          <Text>{problem.message}</Text>
+        </strong>{" "}
+        {problem.hint && !mend && <Text>{problem.hint}</Text>}
+      </p>
+      {mend && (
+        <button type="button" onClick={() => replace(mend)}>
+          Replace with <code>{mend.text}</code>
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Buttons({ quote }) {
+  const busy = asking.value;
+  const isFree = quote?.paid?.cost === "0";
+  const little = quote?.notes.some((note) => note.startsWith("Paying would hardly"));
+  const disabled = busy || pending.value || dataset.value?.paused;
+  return (
+    <div class="ask-buttons">
+      {!isFree && (
+        <button type="button" class={little || (quote && !quote.paid) ? "primary" : ""} disabled={disabled || !quote?.free} onClick={() => ask(false)} title="Ctrl-Shift-Enter">
+          Ask for free
+        </button>
+      )}
+      <button type="button" class={little ? "" : "primary"} disabled={disabled || !quote?.paid} onClick={() => ask(true)} title="Ctrl-Enter">
+        {busy ? "Asking…" : isFree ? "Ask, free" : quote?.paid ? `Ask for ${cost(quote.paid)}` : "Ask"}
+      </button>
+    </div>
+  );
+}
+
+export function QuoteLine() {
+  const found = draft.value;
+  const current = found && !pending.value ? found : null;
+  return (
+    <section class="quote-line" aria-label="Quote" data-pending={pending.value}>
+      <div class="quote-text" aria-live="polite">
+        {!found && !pending.value && <p class="muted">The quote appears here as you type. Quotes are free.</p>}
+        {!found && pending.value && <p class="muted">Quoting…</p>}
+        {found?.quote && <Offers quote={found.quote} />}
+        {found?.problem && (current || found.sql === sql.value) && <Mistake found={found} />}
+      </div>
+      <Buttons quote={found?.quote} />
+    </section>
+  );
+}

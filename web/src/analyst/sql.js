@@ -1,0 +1,56 @@
+// SQL as text: names, constants, and the statement that the form describes.
+
+export const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "AS", "ASC", "DESC", "CASE", "WHEN", "THEN", "ELSE", "END", "FILTER", "TRUE", "FALSE", "NULL"];
+export const FUNCTIONS = [
+  ["COUNT(*)", "the number of rows"],
+  ["COUNT", "the number of values of a column"],
+  ["SUM", "the sum of a column"],
+  ["AVG", "the average of a column"],
+];
+
+const RESERVED = new Set(`${KEYWORDS.join(" ")} BY IS JOIN ON UNION WITH ALL ANY DISTINCT USER TABLE`.split(" "));
+
+/** A name as SQL needs it written. */
+export const name = (text) =>
+  /^[A-Za-z_][A-Za-z0-9_]*$/.test(text) && !RESERVED.has(text.toUpperCase()) ? text : `"${text.replaceAll('"', '""')}"`;
+
+/** A label as a constant. */
+export const constant = (value) => {
+  if (value === null) return "NULL";
+  if (typeof value === "boolean") return value ? "TRUE" : "FALSE";
+  return typeof value === "number" ? String(value) : `'${String(value).replaceAll("'", "''")}'`;
+};
+
+/** All that can be named in a statement: {name, kind, labels, of} for columns and their bins. */
+export function columns(dataset) {
+  return dataset.attributes.flatMap((each) => [
+    { name: each.name, kind: each.kind, labels: each.labels, of: null },
+    ...Object.entries(each.bins).map(([bin, labels]) => ({ name: bin, kind: "bins", labels, of: each.name })),
+  ]);
+}
+
+/** What SUM and AVG work on. */
+export const numericNames = (dataset) => [
+  ...new Set([
+    ...dataset.measures.map((each) => each.name),
+    ...dataset.attributes.filter((each) => ["integer", "binned"].includes(each.kind)).map((each) => each.name),
+  ]),
+];
+
+function condition({ column, kind, operator, value, upTo }) {
+  const left = name(column);
+  if (kind === "integer" && operator === "between") return `${left} BETWEEN ${value} AND ${upTo}`;
+  if (value === null) return operator === "is" ? `${left} IS NULL` : `${left} IS NOT NULL`;
+  if (typeof value === "boolean") return (operator === "is") === value ? left : `NOT ${left}`;
+  return `${left} ${operator === "is" ? "=" : "<>"} ${constant(value)}`;
+}
+
+/** The statement that a form describes: {aggregate, of, filters, groups}. */
+export function fromForm(table, { aggregate, of, filters, groups }) {
+  const number = aggregate === "COUNT" ? "COUNT(*)" : `${aggregate}(${name(of)})`;
+  const keys = groups.map(name);
+  const lines = [`SELECT ${[...keys, number].join(", ")}`, `FROM ${name(table)}`];
+  if (filters.length) lines.push(`WHERE ${filters.map(condition).join("\n  AND ")}`);
+  if (keys.length) lines.push(`GROUP BY ${keys.join(", ")}`);
+  return lines.join("\n");
+}

@@ -1,0 +1,110 @@
+// Fairness: the certificate as a picture, and what these settings promise.
+import { useWidth } from "../analyst/charts.jsx";
+import { number, plural } from "../format.js";
+import { ProblemBox, Text } from "../ui.jsx";
+import { certificate, dataset, noCertificate } from "./state.js";
+
+/** The pair that differs most: an analyst, and the other without whom they would have done better. */
+function worstPair(standings) {
+  let worst = null;
+  for (const each of standings) {
+    for (const [other, without] of Object.entries(each.without ?? {})) {
+      const loss = without - each.here;
+      if (!worst || loss > worst.loss) worst = { analyst: each.analyst, other, loss };
+    }
+  }
+  return worst;
+}
+
+function verdict({ exact, holds, contradicted, mechanism }) {
+  if (!exact) return ["", `The certificate of ${mechanism} depends on the data and cannot be published.`];
+  if (holds === null) return ["", "No answer has been judged yet."];
+  if (contradicted) return ["bad", "Do not rely on this certificate: a second implementation contradicts it."];
+  return holds ? ["good", "No analyst is worse off for sharing."] : ["bad", "At least one analyst is worse off for sharing."];
+}
+
+/** Paired dots: useful answers alone and here. */
+function Pairs({ standings }) {
+  const [parent, width] = useWidth();
+  const left = Math.min(180, width * 0.3);
+  const most = Math.max(1, ...standings.flatMap((each) => [each.here, each.alone]));
+  const scale = (value) => left + (value / most) * (width - left - 108);
+  return (
+    <div class="chart" ref={parent}>
+      <svg width={width} height={standings.length * 34 + 12} role="img" aria-label="Useful answers of each analyst, here and alone">
+        {standings.map((each, at) => {
+          const y = at * 34 + 20;
+          const worse = each.here < each.alone;
+          return (
+            <g key={each.analyst}>
+              <title>{`${each.analyst}: ${number(each.here)} useful answers here, ${number(each.alone)} alone, of ${each.answers}`}</title>
+              <text class="value" x={left - 12} y={y + 4} text-anchor="end">
+                {each.analyst}
+              </text>
+              <line class="grid" x1={left} x2={width - 108} y1={y} y2={y} />
+              <line class={worse ? "pair worse" : "pair"} x1={scale(each.alone)} x2={scale(each.here)} y1={y} y2={y} />
+              <circle class="alone" cx={scale(each.alone)} cy={y} r="6" />
+              <circle class={worse ? "here worse" : "here"} cx={scale(each.here)} cy={y} r="6" />
+              <text x={width - 4} y={y + 4} text-anchor="end">
+                {number(each.here)} of {each.answers}
+              </text>
+            </g>
+          );
+        })}
+      </svg>
+      <p class="legend">
+        <span class="key dot-alone" /> alone, with the own share <span class="key dot-here" /> here
+      </p>
+    </div>
+  );
+}
+
+const STATUS = { proven: "good", guaranteed: "good" };
+
+export function Fairness() {
+  const report = certificate.value;
+  if (noCertificate.value) return <ProblemBox problem={noCertificate.value} />;
+  if (!report) return <p class="skeleton" />;
+  const [kind, text] = verdict(report);
+  const pair = worstPair(report.analysts);
+  const judged = report.entries + report.behind;
+  return (
+    <>
+      <section class={`card verdict ${kind}`} aria-live="polite">
+        <h2>Certificate</h2>
+        <p class="verdict-text">{text}</p>
+        <p class="muted">
+          Judged up to {plural(report.entries, "entry", "entries")} of {judged.toLocaleString("en-US")}; {report.checked.toLocaleString("en-US")} checked by a second implementation.
+          {pair && pair.loss > 0 && ` Worst pair: ${pair.analyst} would have ${number(pair.loss)} more useful answers without ${pair.other}.`}
+          {pair && pair.loss <= 0 && report.holds !== null && " No analyst would do better without any other."}
+        </p>
+      </section>
+      {report.exact && (
+        <section class="card">
+          <h2>Useful answers (expected error of at most {number(report.error_threshold)})</h2>
+          <Pairs standings={report.analysts} />
+        </section>
+      )}
+      <section class="card">
+        <h2>What these settings promise</h2>
+        <ul class="promises">
+          {dataset.value.promises.map((each) => (
+            <li key={each.desideratum}>
+              <p>
+                <strong>{each.meaning}</strong> <span class={`badge ${STATUS[each.status] ?? ""}`}>{each.status}</span>
+              </p>
+              <p class="muted">
+                {each.desideratum[0].toUpperCase() + each.desideratum.slice(1)}.{" "}
+                {each.assumptions.length > 0 && (
+                  <>
+                    Assuming: <Text>{each.assumptions.join(" ")}</Text>
+                  </>
+                )}
+              </p>
+            </li>
+          ))}
+        </ul>
+      </section>
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+// The curator's page: overview, fairness, ledger and analysts.
+import { useEffect, useState } from "preact/hooks";
+
+import { session, signOut } from "../api.js";
+import { Logo } from "../signin.jsx";
+import { nextTheme, theme } from "../theme.js";
+import { Menu, ProblemBox, Tabs, Text, notify } from "../ui.jsx";
+import { Analysts } from "./analysts.jsx";
+import { Fairness } from "./fairness.jsx";
+import { Ledger } from "./ledger.jsx";
+import { Overview } from "./overview.jsx";
+import { dataset, load, loadAnalysts, loadCertificate, loadEvents, reset, setPaused } from "./state.js";
+
+const VIEWS = { Overview, Fairness, Ledger, Analysts };
+/** How often the figures are read again, in milliseconds, while the page is visible. */
+const REFRESH = 10_000;
+
+export function CuratorPage() {
+  const [view, setView] = useState("Overview");
+  const [problem, setProblem] = useState(null);
+  useEffect(() => {
+    load().catch(setProblem);
+    const timer = setInterval(() => {
+      if (document.visibilityState === "visible" && session.value) Promise.all([loadAnalysts(), loadCertificate(), view === "Ledger" ? null : loadEvents()]).catch(() => null);
+    }, REFRESH);
+    return () => clearInterval(timer);
+  }, [view === "Ledger"]);
+  useEffect(() => reset, []);
+  const paused = dataset.value?.paused;
+  const toggle = async () => {
+    try {
+      await setPaused(!paused);
+      notify(paused ? "Questions are accepted again." : "Paused: no question is accepted until you resume.");
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const View = VIEWS[view];
+  return (
+    <div class="curator">
+      <header class="top">
+        <Logo />
+        <h1>
+          <Text>{session.value.dataset}</Text>
+        </h1>
+        {paused && <span class="badge">paused</span>}
+        <div class="top-right">
+          <button type="button" onClick={toggle} disabled={!dataset.value}>
+            {paused ? "Resume" : "Pause"}
+          </button>
+          <Menu
+            text={<Text>{session.value.name}</Text>}
+            label={`Account of ${session.value.name}`}
+            actions={[
+              [`Theme: ${theme.value}`, nextTheme],
+              ["Sign out", signOut],
+            ]}
+          />
+        </div>
+        <Tabs names={Object.keys(VIEWS)} current={view} onChange={setView} label="Views" id="view" />
+      </header>
+      <main class="main" id="view" role="tabpanel" aria-label={view}>
+        {problem && <ProblemBox problem={problem} />}
+        {dataset.value ? <View /> : !problem && <p class="skeleton" />}
+      </main>
+    </div>
+  );
+}
