@@ -60,6 +60,15 @@ def test_the_ledger_is_filtered_searched_and_exported(judged, opened):
     assert found.value.suggested_filename == "people-ledger.ndjson"
 
 
+def test_the_ledger_is_verified_with_a_button(judged, opened):
+    page = opened(judged, **CURATOR)
+    page.get_by_role("tab", name="Ledger").click()
+    page.get_by_role("button", name="Verify").click()
+    verification = page.get_by_role("region", name="Verification")
+    expect(verification).to_contain_text("The ledger is sound.")
+    expect(verification.locator(".checks li")).to_have_count(5)
+
+
 def test_a_curator_adds_an_analyst_rotates_a_token_and_removes_the_analyst(judged, opened):
     page = opened(judged, **CURATOR)
     page.get_by_role("tab", name="Analysts").click()

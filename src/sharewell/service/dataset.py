@@ -437,6 +437,10 @@ class DatasetService:
         _require_page(after, limit)
         return serialization.event_page(self.ledger, after, limit)  # type: ignore[arg-type]
 
+    def settings(self) -> wire.SettingsComparison:
+        """How the configuration file differs now from the settings of this start, as in the ledger."""
+        return serialization.compare_settings(self.config)
+
     @property
     def analyst_names(self) -> tuple[str, ...]:
         """The names of the analysts who may ask."""

@@ -570,3 +570,32 @@ def problem(error: Exception) -> wire.Problem:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+# Settings
+
+
+def compare_settings(config: Config) -> wire.SettingsComparison:
+    """The settings of a configuration, which are in the ledger, beside those that its file has now."""
+    try:
+        now = _flatten(tomllib.loads(config.path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return wire.SettingsComparison(changes=(), readable=False)
+    then = _flatten(tomllib.loads(config.text))
+    changes = [
+        wire.SettingChange(setting=key, ledger=then.get(key), file=now.get(key))
+        for key in sorted(then.keys() | now.keys())
+        if then.get(key) != now.get(key)
+    ]
+    return wire.SettingsComparison(changes=tuple(changes))
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The values of a TOML document by their dotted keys."""
+    found: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found |= _flatten(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = str(value)
+    return found

@@ -27,8 +27,11 @@ from sharewell.wire.messages import (
     Question,
     Request,
     SessionInfo,
+    SettingChange,
+    SettingsComparison,
     SignIn,
     Token,
+    VerificationStatus,
 )
 from sharewell.wire.result import (
     DraftQuote,
@@ -68,7 +71,10 @@ __all__ = [
     "Result",
     "ResultColumn",
     "SessionInfo",
+    "SettingChange",
+    "SettingsComparison",
     "SignIn",
     "Ticket",
     "Token",
+    "VerificationStatus",
 ]

@@ -384,3 +384,36 @@ class SessionInfo(Message):
     name: str
     role: Literal["analyst", "curator"]
     csrf: str = Field(repr=False)
+
+
+class VerificationStatus(Message):
+    """How far the verification of a ledger has come, or what it found."""
+
+    state: Literal["none", "running", "done", "failed"]
+    #: While it runs: the check, how far it has come, and of how much; 0 is unknown.
+    check: str = ""
+    done: int = 0
+    of: int = 0
+    #: Once it is done; each check as `sharewell verify --json` writes it.
+    ok: bool | None = None
+    events: int = 0
+    head: str = ""
+    checks: tuple[dict[str, Any], ...] = ()
+    #: Why it failed.
+    message: str = ""
+
+
+class SettingChange(Message):
+    """A setting whose value in the file is not the one in the ledger; null where there is none."""
+
+    setting: str
+    ledger: str | None
+    file: str | None
+
+
+class SettingsComparison(Message):
+    """How the configuration file differs from the settings that the service runs with."""
+
+    changes: tuple[SettingChange, ...]
+    #: Whether the file could be read.
+    readable: bool = True

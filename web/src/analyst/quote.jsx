@@ -4,13 +4,13 @@ import { Text } from "../ui.jsx";
 import { correction, replace } from "./editor.jsx";
 import { ask, asking, budget, dataset, draft, inQuestions, pending, sql } from "./state.js";
 
-/** Half the width of a 95 % interval, in standard errors, as the service computes it for each kind of noise. */
-const DEVIATIONS = { pure: 2.06, zcdp: 1.96 };
+/** Half the width of a 95 % interval in standard errors, as the command line quotes it. */
+const QUANTILE = 2.1184;
 
 /** The precision of an offer: ± for each column of numbers. */
 function precision(quote, offer) {
   const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
-  const half = (error) => DEVIATIONS[dataset.value.currency] * error;
+  const half = (error) => QUANTILE * error;
   const known = offer.errors
     .map((pair, at) => pair && `± ${number(half(pair[0]), half(pair[0]))}${names.length > 1 ? ` (${names[at]})` : ""}`)
     .filter(Boolean);

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { session } from "../api.js";
 import { plural, showAmount } from "../format.js";
 import { ProblemBox, Text, notify, save } from "../ui.jsx";
+import { Verify } from "./verify.jsx";
 import { events, exportEvents, loadEvents, loadOlder, total } from "./state.js";
 
 const SHOWN = 200;
@@ -95,8 +96,9 @@ export function Ledger() {
     });
   return (
     <>
+      <Verify />
       {problem && <ProblemBox problem={problem} />}
-      <section class="card">
+      <section class="card" aria-label="Events">
         <div class="ledger-tools">
           <select aria-label="Kind of event" value={kind} onChange={(event) => setKind(event.currentTarget.value)}>
             <option value="">all kinds</option>

@@ -2,7 +2,7 @@
 import { useWidth } from "../analyst/charts.jsx";
 import { amount, odds, percent, plural, showAmount } from "../format.js";
 import { Text } from "../ui.jsx";
-import { analysts, certificate, dataset, events, total } from "./state.js";
+import { analysts, certificate, dataset, events, settings, total } from "./state.js";
 
 /** One stacked bar of the whole budget: for each analyst spent and left, then what is unallocated. */
 function Shares() {
@@ -117,6 +117,39 @@ const Fact = ({ name, children }) => (
   </div>
 );
 
+/** Settings whose value in the file is not that of the ledger: they take effect at the next start. */
+function Settings() {
+  if (!settings.value?.readable) return <p class="note">The configuration file cannot be read now.</p>;
+  return (
+    <div class="table-scroll" tabIndex={0} role="group" aria-label="Changed settings">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Setting</th>
+            <th scope="col">In the ledger</th>
+            <th scope="col">In the file</th>
+          </tr>
+        </thead>
+        <tbody>
+          {settings.value.changes.map((each) => (
+            <tr key={each.setting}>
+              <th scope="row">
+                <code>{each.setting}</code>
+              </th>
+              <td>
+                <Text>{each.ledger ?? "–"}</Text>
+              </td>
+              <td>
+                <Text>{each.file ?? "–"}</Text>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 export function Overview() {
   const info = dataset.value;
   if (!analysts.value || !events.value) return <p class="skeleton" />;
@@ -153,6 +186,12 @@ export function Overview() {
         <h2>Questions</h2>
         <Activity />
       </section>
+      {settings.value && (settings.value.changes.length > 0 || !settings.value.readable) && (
+        <section class="card">
+          <h2>Changed in the file since the start; takes effect at the next start</h2>
+          <Settings />
+        </section>
+      )}
     </>
   );
 }

@@ -12,16 +12,22 @@ export const noCertificate = signal(null);
 /** The newest events of the ledger, oldest first, and the number of all. */
 export const events = signal(null);
 export const total = signal(0);
+/** How the configuration file differs from the ledger. */
+export const settings = signal(null);
 
 const PAGE = 500;
 
 export async function load() {
-  const [info] = await Promise.all([get(), loadAnalysts(), loadCertificate(), loadEvents()]);
+  const [info] = await Promise.all([get(), loadAnalysts(), loadCertificate(), loadEvents(), loadSettings()]);
   dataset.value = info;
 }
 
 export const loadAnalysts = async () => {
   analysts.value = await get("/analysts");
+};
+
+export const loadSettings = async () => {
+  settings.value = await get("/settings");
 };
 
 export async function loadCertificate() {
@@ -35,10 +41,11 @@ export async function loadCertificate() {
 
 const countOf = (head) => Number(head.split(":")[0]);
 
-/** Read the end of the ledger: the first page says how long it is. */
+/** Read the end of the ledger, if it has grown: the first page says how long it is. */
 export async function loadEvents() {
   const first = await get("/ledger?limit=1");
   const count = countOf(first.head);
+  if (events.value && count === total.value) return;
   const page = await get(`/ledger?after=${Math.max(-1, count - 1 - PAGE)}&limit=${PAGE}`);
   events.value = page.events;
   total.value = countOf(page.head);
@@ -81,5 +88,5 @@ export const rotate = (name) => act(post(`${named(name)}/token`));
 export const setPaused = (paused) => act(post(paused ? "/pause" : "/resume"));
 
 export function reset() {
-  for (const each of [dataset, analysts, certificate, noCertificate, events]) each.value = null;
+  for (const each of [dataset, analysts, certificate, noCertificate, events, settings]) each.value = null;
 }

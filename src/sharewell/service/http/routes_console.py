@@ -1,4 +1,4 @@
-"""Routes of the console: sessions of browsers, quotes while typing, and downloads."""
+"""Routes of the console: sessions of browsers, drafts, downloads, verification and settings."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sharewell.service.http.browser import (
 )
 from sharewell.service.http.dependencies import (
     Analyst,
+    Curator,
     Drafter,
     check_url,
     read_body,
@@ -108,3 +109,22 @@ async def download(
     name = f'attachment; filename="{caller.service.name}-{number}.{format}"'
     content = await caller.run(answer)
     return Response(content, media_type=media_type, headers={"Content-Disposition": name})
+
+
+@router.post(f"{DATASET}/verification", status_code=202)
+async def start_verification(caller: Curator, request: Request) -> wire.VerificationStatus:
+    """Begin to verify the ledger in a process of low priority, one at a time."""
+    verification, config = app_state(request).verification, caller.service.config
+    return await caller.run(lambda: verification.start(config))
+
+
+@router.get(f"{DATASET}/verification")
+async def verification(caller: Curator, request: Request) -> wire.VerificationStatus:
+    """Show how far the verification has come, or what it found."""
+    return app_state(request).verification.status(caller.service.name)
+
+
+@router.get(f"{DATASET}/settings")
+async def settings(caller: Curator) -> wire.SettingsComparison:
+    """Compare the configuration file with the settings in the ledger."""
+    return await caller.run(caller.service.settings)

@@ -22,6 +22,7 @@ from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.release_slots import ReleaseSlots
 from sharewell.service.tokens import Principal
+from sharewell.service.verify.background import BackgroundVerification
 
 #: Failed authentications a second from one network, in the long run and at once.
 FAILURES_PER_SECOND, FAILURE_BURST = 1.0, 20.0
@@ -98,6 +99,7 @@ class AppState:
         self.metrics = Metrics()
         self.allowed_hosts = allowed_hosts and {host.lower() for host in allowed_hosts}
         self.behind_proxy = behind_proxy
+        self.verification = BackgroundVerification()
         self.failures = RateLimiter(FAILURES_PER_SECOND, FAILURE_BURST)
         self.delay = LoopDelay()
         self.monitor = LedgerMonitor((), self.fail)
@@ -166,6 +168,7 @@ class AppState:
         """Finish every submitted question and close the registry."""
         self.delay.stop()
         self.monitor.stop()
+        self.verification.close()
         if self._registry is None:
             return
         self.log.write("closing")

@@ -1,0 +1,70 @@
+"""Verification while the service runs, and what has changed between the file and the ledger."""
+
+import pytest
+
+from sharewell.errors import RequestError
+from sharewell.service.verify.background import BackgroundVerification
+from tests.service.http.servers import running, write_dataset
+from tests.service.waiting import comes_true
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    path = write_dataset(tmp_path_factory.mktemp("served"))
+    with running(path) as found:
+        found.analyst("ann").ask()
+        yield found, path
+
+
+def test_a_ledger_is_verified_beside_the_service(served):
+    curator = served[0].curator()
+    assert curator.get("/verification").json()["state"] == "none"
+    started = curator.post("/verification")
+    assert (started.status_code, started.json()["state"]) == (202, "running")
+    # Asked for again while it runs, it goes on.
+    assert curator.post("/verification").status_code == 202
+
+    def is_done():
+        return curator.get("/verification").json()["state"] != "running"
+
+    comes_true(is_done)
+    found = curator.get("/verification").json()
+    assert (found["state"], found["ok"]) == ("done", True), found
+    assert found["head"] == curator.get("/ledger").json()["head"]
+    names = [check["check"] for check in found["checks"]]
+    assert names == ["chain", "accounts", "questions", "answers", "certificate"]
+
+
+def test_one_ledger_is_verified_at_a_time(served):
+    server, _ = served
+    config = server.registry.dataset("people").config
+    verification = BackgroundVerification()
+    verification._process = object()  # type: ignore[assignment]
+    with pytest.raises(RequestError, match="Another ledger"):
+        verification.start(config)
+
+
+def test_a_process_that_dies_is_reported(served):
+    server, _ = served
+    config = server.registry.dataset("people").config
+    verification = BackgroundVerification()
+    verification.start(config)
+    verification.close()
+    comes_true(lambda: verification.status("people").state != "running")
+    assert verification.status("people").state == "failed"
+
+
+def test_settings_that_differ_from_the_ledger_are_listed(served):
+    server, path = served
+    curator = server.curator()
+    assert curator.get("/settings").json() == {"changes": [], "readable": True}
+    before = path.read_text()
+    try:
+        path.write_text(before.replace("error_threshold = 20", "error_threshold = 30"))
+        assert curator.get("/settings").json()["changes"] == [
+            {"setting": "budget.error_threshold", "ledger": "20", "file": "30"}
+        ]
+        path.write_text("[dataset")
+        assert curator.get("/settings").json() == {"changes": [], "readable": False}
+    finally:
+        path.write_text(before)
