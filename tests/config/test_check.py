@@ -413,7 +413,7 @@ def test_the_plan_shows_what_the_file_has_now_and_how_it_ranks(file, capsys):
     show_plan(str(path), 3, False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "(now)" in shown
-    assert "Ranked by useful answers, averaged over the analysts, then by typical error." in shown
+    assert "Ranked by useful answers, averaged over the analysts, in whole percent" in shown
     assert f"{now['rank'] - 1} of the {found['tried']} settings compared are better" in shown
 
 
@@ -449,7 +449,7 @@ def in_hand(share: Fraction, setting: dict[str, Any]) -> int:
 
 def test_the_plan_says_how_many_questions_everybody_can_pay_for(file, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    show_plan(str(file()), 72, True)
+    show_plan(str(file()), 200, True)
     found = json.loads(capsys.readouterr().out)
     settings = [*found["candidates"], found["now"]]
     for setting in settings:
@@ -458,18 +458,20 @@ def test_the_plan_says_how_many_questions_everybody_can_pay_for(file, capsys, mo
             "ben": in_hand(Fraction(1, 4), setting),
         }
     assert found["now"]["paid_questions"] == {"ann": 25, "ben": 12}
-    assert {each["paid_questions"]["ben"] for each in found["candidates"]} == {4, 16, 64}
-    show_plan(str(file(HERE.replace('"1/2"', '"1/4"'))), 72, False)
+    assert {each["paid_questions"]["ben"] for each in found["candidates"]} == {0, 4, 16, 64}
+    show_plan(str(file(HERE.replace('"1/2"', '"1/4"'))), 200, False)
     alike = capsys.readouterr().out
-    show_plan(str(file()), 72, False)
+    show_plan(str(file()), 200, False)
     shown = capsys.readouterr().out
+    noise = found["recommended"]["noise"]
+    settings = [*(each for each in found["candidates"] if each["noise"] == noise), found["now"]]
     # The fourth column, in the order of the settings; the last row is what the file has.
-    columns = [line.split() for line in shown.splitlines() if line.count("%") == 2]
-    assert [row[3] for row in columns] == [
-        f"{each['paid_questions']['ben']}-{each['paid_questions']['ann']}" for each in settings
-    ]
-    assert {row.split()[3] for row in alike.splitlines() if row.count("%") == 2} == {
-        *("4", "16", "64", "12"),
+    columns = [line.split() for line in shown.splitlines() if line.count("%") == 2][: len(settings)]
+    counts = [(each["paid_questions"]["ben"], each["paid_questions"]["ann"]) for each in settings]
+    assert [row[3] for row in columns] == [f"{ben}-{ann}" if ann else "0" for ben, ann in counts]
+    rows = [row for row in alike.splitlines() if row.count("%") == 2 and "About" not in row]
+    assert {row.split()[3] for row in rows} == {
+        *("0", "4", "16", "64", "12"),
     }
     # Names stand whole, and so do the words above them.
     assert {row[0] for row in columns} == {each["seed"] for each in settings}
@@ -504,7 +506,7 @@ def said_before(file, capsys, monkeypatch):
 
 def test_the_plan_says_what_it_compares_where_no_bar_is_drawn(said_before):
     assert said_before(1_000).strip() == ""
-    assert said_before(1_002).splitlines()[0] == "Comparing 84 settings on 1,002 cells."
+    assert said_before(1_002).splitlines()[0] == "Comparing 192 settings on 1,002 cells."
 
 
 def test_a_terminal_has_the_bar_and_no_such_line(said_before, monkeypatch):
@@ -683,3 +685,26 @@ def test_a_step_that_is_too_fine_is_an_error_that_proposes_another(file, capsys,
     low, high, step = grid
     assert finding["hint"] == f"Use low = {low}, high = {high} and step = {step}, or smaller bounds."
     assert not any("is too fine" in said for _, said in levels(checked(file(bounded(*grid)), capsys)))
+
+
+def test_donations_too_small_to_measure_the_seed_are_an_error(file, capsys):
+    tiny = (
+        HERE.replace('"1/2"', '"1e-9"')
+        .replace('"1/4"', '"1e-9"')
+        .replace("epsilon = 1", "epsilon = 1e-6")
+    )
+    found = check_config(parse_config(tiny, file()))
+    assert not found.ok
+    assert any("too small to measure the seed" in each.message for each in found.diagnostics)
+    nothing = f"{tiny}\n[mechanism]\nseed_fraction = 0\n"
+    found = check_config(parse_config(nothing, file()))
+    assert not any("too small to measure the seed" in each.message for each in found.diagnostics)
+
+
+def test_expected_questions_can_be_columns_to_count_by(file):
+    config = parse_config(HERE.replace('expects = ["', 'expects = ["age, sex", " sex ", "'))
+    first, second, *_ = config.workloads()["ann"]
+    assert len(first) == 60  # type: ignore[arg-type]
+    assert len(second) == 2  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"analysts.ann.expects\[0\] cannot be answered"):
+        parse_config(HERE.replace('expects = ["', 'expects = ["age, wage", "')).workloads()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -19,16 +21,19 @@ from sharewell.config.forecast import (
     analysts_without_questions,
     can_assume_questions,
     current_candidate,
+    delta_for,
     join_names,
     paid_questions,
 )
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.base import Question
+from sharewell.privacy.budget import Budget
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.plan import Candidate, how_many, not_compared, plan
+from sharewell.sharing.plan import Candidate, how_many, not_compared, plan, rank, recommended
 from sharewell.wire.text import pluralize
 
-RANKED = "Ranked by useful answers, averaged over the analysts, then by typical error."
+NOISE = {"pure": "Laplace", "zcdp": "Gaussian"}
+RANKED = "Ranked by useful answers, averaged over the analysts, in whole percent; then by typical error."
 #: Comparing settings on fewer cells needs no message.
 QUICK_CELLS = 1_000
 
@@ -38,22 +43,26 @@ def show_plan(path: str, top: int, as_json: bool) -> None:
     config = read_config(path)
     found = _compare(config)
     now = current_candidate(config)
+    best = recommended(found)
     if as_json:
         candidates = [_plain(config, candidate) for candidate in found[:top]]
         plain = {
             "tried": len(found),
             "candidates": candidates,
+            "recommended": _plain(config, best),
             "now": None if now is None else _plain(config, now) | {"rank": _rank(now, found)},
         }
         print_json(plain)
         return
+    shown = [candidate for candidate in found if candidate.budget == best.budget]
     print_items(
-        _table(config, found[:top], len(found), now),
+        _table(config, shown[:top], len(found), now),
         *(
             Text(line, style="dim")
             for line in (
                 RANKED,
                 _standing(config, now, found),
+                _other_noise(found, best),
                 _workload_text(config),
                 "Analysts ask in turns. No row was read and nothing was spent.",
                 "The error of a sum is divided by its largest weight.",
@@ -61,19 +70,48 @@ def show_plan(path: str, top: int, as_json: bool) -> None:
             )
             if line
         ),
-        f"\nTo use the first, write this in {config.path.name}:\n",
-        _toml(config, found[0]),
+        f"\nRecommended: {_reason(config, best)}\n{_outcome(config, best)}",
+        f"\nWrite this in {config.path.name}:\n",
+        _toml(config, best),
+    )
+
+
+def _reason(config: Config, best: Candidate) -> str:
+    """Why these settings."""
+    numbers = sum(_numbers(asks) for asks in config.workloads().values())
+    rest = "" if best.seed_fraction == 1 else "; the rest pays for questions that were not expected"
+    return (
+        f"with {NOISE[best.budget.currency]} noise the seed {best.seed} suits {numbers:,} expected "
+        f"numbers on {config.domain.size:,} cells best. It takes {best.seed_fraction} of every "
+        f"share{rest}."
+    )
+
+
+def _outcome(config: Config, best: Candidate) -> str:
+    """What the settings buy."""
+    questions = _range(_questions(config, best).values())
+    return (
+        f"About {best.average:.0%} of the expected answers are within {config.error_threshold:,g} rows, "
+        f"{best.worst:.0%} for the worst-off analyst; {questions} paid questions each."
+    )
+
+
+def _other_noise(found: Sequence[Candidate], best: Candidate) -> str:
+    """What the same epsilon would buy with the other noise."""
+    others = [candidate for candidate in found if candidate.budget != best.budget]
+    if not others:
+        return ""
+    other = others[0].budget
+    how = f"a delta of {float(other.delta):g}" if other.delta else "no delta"
+    return (
+        f"All of these have {NOISE[best.budget.currency]} noise. With {NOISE[other.currency]} noise and "
+        f"{how}, at best {others[0].average:.1%} of the answers are useful."
     )
 
 
 def _rank(now: Candidate, found: Sequence[Candidate]) -> int:
     """The rank of the file's settings among those compared; 1 is the best."""
-    return 1 + sum(_by_rank(candidate) < _by_rank(now) for candidate in found)
-
-
-def _by_rank(candidate: Candidate) -> tuple[float, float]:
-    """The sort key of `plan`, which RANKED describes."""
-    return -round(candidate.average, 4), candidate.typical_error
+    return 1 + sum(rank(candidate) < rank(now) for candidate in found)
 
 
 def _standing(config: Config, now: Candidate | None, found: Sequence[Candidate]) -> str:
@@ -97,23 +135,47 @@ def _compare(config: Config) -> list[Candidate]:
             "and every column has too many values to assume counts by it.",
             hint=f"List questions in analysts.{config.analysts[0].name}.expects.",
         )
+    budgets, found = _budgets(config), list[Candidate]()
+    expected = {each.name: workloads[each.name] for each in config.analysts if each.expects}
     console = Console(stderr=True)
     if config.domain.size > QUICK_CELLS and (not console.is_terminal or console.is_dumb_terminal):
-        count, cells = how_many(config.domain), config.domain.size
+        count, cells = how_many(config.domain) * len(budgets), config.domain.size
         sys.stderr.write(f"Comparing {count:,} settings on {cells:,} cells.\n")
         sys.stderr.flush()
     columns = ("comparing settings", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
-        return plan(
-            config.domain,
-            workloads,
-            config.budget,
-            config.shares,
-            config.error_threshold,
-            neighbours=config.neighbours,
-            watch=lambda done, of: bar.update(task, completed=done, total=of),
-        )
+        for done, budget in enumerate(budgets):
+            found += plan(
+                config.domain,
+                workloads,
+                budget,
+                _shares(config, budget),
+                config.error_threshold,
+                neighbours=config.neighbours,
+                expected=expected,
+                watch=partial(_advance, bar, task, done, len(budgets)),
+            )
+    return sorted(found, key=rank)
+
+
+def _advance(bar: Progress, task: TaskID, before: int, budgets: int, done: int, of: int) -> None:
+    bar.update(task, completed=before * of + done, total=budgets * of)
+
+
+def _budgets(config: Config) -> list[Budget]:
+    """The budget, and before it is begun the same epsilon with the other noise."""
+    budget = config.budget
+    if config.witness.exists():
+        return [budget]
+    if budget.currency == "zcdp":
+        return [budget, Budget.pure(budget.epsilon)]
+    return [budget, Budget.zcdp(budget.epsilon, delta_for(config.population))]
+
+
+def _shares(config: Config, budget: Budget) -> dict[str, Fraction]:
+    """The analysts' shares of a budget."""
+    return {name: share * budget.total / config.budget.total for name, share in config.shares.items()}
 
 
 def _table(config: Config, best: Sequence[Candidate], tried: int, now: Candidate | None) -> Table:
@@ -142,7 +204,7 @@ def _fields(config: Config, candidate: Candidate) -> tuple[str, ...]:
     return (
         candidate.seed,
         str(candidate.seed_fraction),
-        str(candidate.query_budget / config.budget.total),
+        str(candidate.query_budget / candidate.budget.total),
         _range(_questions(config, candidate).values()),
         f"{candidate.average:.1%}",
         f"{candidate.worst:.1%}",
@@ -152,7 +214,8 @@ def _fields(config: Config, candidate: Candidate) -> tuple[str, ...]:
 
 def _questions(config: Config, candidate: Candidate) -> dict[str, int]:
     """How many questions each analyst can pay for."""
-    return paid_questions(config.shares, candidate.seed_fraction, candidate.query_budget)
+    shares = _shares(config, candidate.budget)
+    return paid_questions(shares, candidate.seed_fraction, candidate.query_budget)
 
 
 def _range(counts: Collection[int]) -> str:
@@ -190,14 +253,20 @@ def _toml(config: Config, best: Candidate) -> str:
     """The settings as TOML."""
     plain = _plain(config, best)
     lines = [f'{key} = "{plain[key]}"' for key in ("seed", "seed_fraction", "query_budget")]
-    return "\n".join(["[mechanism]", *lines])
+    budget = []
+    if best.budget.currency != config.budget.currency:
+        delta = f'delta = "{plain["delta"]}"' if best.budget.delta else "# without delta"
+        budget = ["[budget]", delta, ""]
+    return "\n".join([*budget, "[mechanism]", *lines])
 
 
 def _plain(config: Config, candidate: Candidate) -> dict[str, Any]:
     return {
         "seed": candidate.seed,
+        "noise": NOISE[candidate.budget.currency],
+        "delta": f"{float(candidate.budget.delta):g}" if candidate.budget.delta else None,
         "seed_fraction": str(candidate.seed_fraction),
-        "query_budget": str(candidate.query_budget / config.budget.total),
+        "query_budget": str(candidate.query_budget / candidate.budget.total),
         "useful_answers": candidate.average,
         "worst_analyst": candidate.worst,
         "useful_by_analyst": dict(candidate.within),

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from sharewell.config.config import Config
 from sharewell.config.forecast import (
+    MAX_SEED_ROWS,
     AnalystBudget,
     ErrorForecast,
     ErrorSummary,
@@ -28,10 +29,11 @@ from sharewell.config.template import review_lines
 from sharewell.engine.data_vector import MAX_ROWS
 from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts
-from sharewell.errors import ConfigError, SharewellError
+from sharewell.errors import ConfigError, PrivacyError, SharewellError
 from sharewell.privacy.noise import MAX_SCALE
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.sharing.certificate import Promise, promises
+from sharewell.sharing.closed_form import dry_curator
 from sharewell.wire.text import pluralize
 
 #: A larger epsilon is worth a warning.
@@ -138,6 +140,7 @@ def check_config(config: Config, *further: Check) -> CheckReport:
         _check_file,
         _check_budget,
         _check_measures,
+        _check_donations,
         _check_scheduler,
         _check_source,
         _check_unit,
@@ -194,6 +197,29 @@ def _check_budget(config: Config) -> Iterator[Diagnostic]:
             "can become almost certain of the last one.",
             "Published statistics often use 1 to 5.",
         )
+
+
+def _check_donations(config: Config) -> Iterator[Diagnostic]:
+    """Refuse donations that are too small to measure the seed with, which would be skipped."""
+    make = config.make
+    if make.seed is None or not make.seed_fraction:
+        return
+    founders = [{name} for name in config.shares] if make.independent else [set(config.shares)]
+    curator = dry_curator(config.domain, config.budget.currency, config.neighbours)
+    for names in founders:
+        bill = {name: config.shares[name] * make.seed_fraction for name in sorted(names)}
+        seed = make.seed.bought_by(bill)
+        if len(seed) > MAX_SEED_ROWS:
+            continue  # Refused for its size.
+        try:
+            curator.scales(seed, sum(bill.values(), Fraction(0)))
+        except PrivacyError as error:
+            who = f"of {min(names)}" if make.independent else "of all analysts"
+            yield Diagnostic(
+                "error",
+                f"The donations {who} are too small to measure the seed: {error.message}",
+                "Raise epsilon, the shares or mechanism.seed_fraction, or set seed_fraction = 0.",
+            )
 
 
 def _check_measures(config: Config) -> Iterator[Diagnostic]:

@@ -22,9 +22,8 @@ from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.closed_form import as_marginals, errors_of, sampled
 from sharewell.sharing.collective import Ask, DryRun
-from sharewell.sharing.plan import MOST_CELLS, Candidate, evaluate, in_turns
+from sharewell.sharing.plan import Candidate, evaluate, how_many, in_turns, is_exact, judge_of
 
 #: A dry run of a seed with more rows takes too long, and too much memory.
 MAX_SEED_ROWS = 2**24
@@ -243,31 +242,26 @@ def _error_in_rows(query: LinearQuery, error: float) -> float:
     return error / (float(query.max_abs) or 1)
 
 
+def delta_for(population: int | None) -> str:
+    """A usual delta: below one in the number of people, and at most one in a million."""
+    return f"1e-{max(6, len(str(population or 0)))}"
+
+
 def current_candidate(config: Config) -> Candidate | None:
     """The file's own settings as `sharewell plan` evaluates them; None for those it does not compare."""
     make = config.make
     if make.kind is not CacheReconstruct or make.independent or make.seed is None:
         return None
-    price = make.price or Fraction(0)
-    stream = list(in_turns(config.workloads()))
+    price, workloads = make.price or Fraction(0), config.workloads()
+    settings = how_many(config.domain)
+    stream = list(in_turns(workloads))
     errors: Sequence[tuple[float, ...] | None]
-    if config.domain.size > MOST_CELLS:
-        seed = as_marginals(make.seed.bought_by(config.shares))
-        if seed is None:
-            return None
-        workloads = {name: sampled(asked) for name, asked in config.workloads().items()}
-        stream = list(in_turns(workloads))
-        errors = errors_of(
-            config.domain,
-            stream,
-            config.shares,
-            seed=seed,
-            seed_fraction=make.seed_fraction,
-            query_budget=price,
-            privacy=config.budget.currency,
-            neighbours=config.neighbours,
-        )
-    else:
+    if is_exact(config.domain, workloads, settings):
         errors = list(config.collective.errors(stream))
+    else:
+        judge = judge_of(
+            config.domain, workloads, config.budget, config.shares, config.neighbours, settings
+        )
+        stream, errors = judge(make.seed, make.seed_fraction, price)
     setting = make.seed.name, make.seed_fraction, price
-    return evaluate(setting, stream, errors, config.error_threshold)
+    return evaluate(setting, config.budget, stream, errors, config.error_threshold)

@@ -186,8 +186,11 @@ class MarginalSeed:
         return self
 
     def row_of(self, query: LinearQuery) -> int | None:
-        """The position of a query among the rows, part after part; None where it is not one of them."""
-        found = marginal_cell(query)
+        """The position of a query among the rows, part after part; None where it is not one of them.
+
+        Of a planned seed no row counts: which rows it has depends on who donates.
+        """
+        found = marginal_cell(query) if self.plans is None else None
         if found is None:
             return None
         mask, vector, at = found

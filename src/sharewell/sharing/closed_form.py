@@ -1,8 +1,9 @@
-"""The errors of Seeded Cache and Reconstruct in closed form: plans for tables of any width.
+"""The errors of Seeded Cache and Reconstruct in closed form: plans for tables of any size.
 
-A row that was bought is known from its own measurement and from the seed's marginals, and every other
-row from the marginals alone. What rows tell about each other is left out: the error of an answer is at
-most the one given here, and nothing is solved.
+A row that was bought is known from its own measurement and from the seed, and every other row from the
+seed alone. What bought rows tell about each other is left out: the error of an answer is at most the one
+given here, and nothing is solved. What a seed knows is computed once: a donation c times as large
+divides all its variances by c, or by c^2 with Laplace noise.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import Question
-from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.measurements import Measurements
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
@@ -26,13 +28,15 @@ from sharewell.query.block import Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
-#: The most questions of an analyst, and the most numbers of a question, that are looked at.
-MOST_QUESTIONS, MOST_NUMBERS = 128, 16
+#: The most questions of all analysts, and the most numbers of a question, that are looked at.
+MOST_QUESTIONS, MOST_NUMBERS = 160, 8
+#: The donation for which what a seed knows is computed.
+REFERENCE = Fraction(1, 1000)
 
 
-def sampled(questions: Sequence[Question]) -> list[Question]:
+def sampled(questions: Sequence[Question], most: int = MOST_QUESTIONS) -> list[Question]:
     """Some of many questions, and some numbers of each, at even distances."""
-    chosen = [questions[at] for at in _evenly(len(questions), MOST_QUESTIONS)]
+    chosen = [questions[at] for at in _evenly(len(questions), most)]
     return [
         each if isinstance(each, LinearQuery) else _some_numbers(ParallelBlock.of(each))
         for each in chosen
@@ -47,48 +51,44 @@ def _evenly(count: int, most: int) -> list[int]:
     return [at * count // min(count, most) for at in range(min(count, most))]
 
 
-def as_marginals(seed: Strategy | MarginalSeed) -> MarginalSeed | None:
-    """A seed as a set of marginals and parts of them; None where it is something else."""
-    if isinstance(seed, MarginalSeed):
-        return None if any(part.rows for part in seed.parts) else seed
-    levels = range(len(seed.domain.attributes))
-    if len(seed.parts) > 1 or seed.domain.measures:
-        return None
-    [part] = seed.parts
-    if any(rows.matrix is not None and not rows.is_total for rows in part):
-        return None
-    kept = tuple(level for level in levels if part[level].matrix is None)
-    return MarginalSeed(seed.domain, (MarginalPart(kept, 0, Fraction(1)),), seed.name)
-
-
 class SeedErrors:
-    """What a seed knows of every query when it is measured at some cost.
+    """What a seed knows of every query when it is measured for the REFERENCE.
 
     Privacy: costs nothing; no row is read.
     """
 
-    def __init__(self, seed: MarginalSeed, cost: Fraction, curator: Curator) -> None:
+    def __init__(self, seed: Strategy | MarginalSeed, curator: Curator) -> None:
         self._seed = seed
-        self._cost = cost
-        self._prior = MarginalPrior(seed.domain)
+        self._curator = curator
+        known = Measurements(seed)
+        noise = curator.variances(seed, REFERENCE)
+        if isinstance(seed, MarginalSeed):
+            known.observe_parts(seed, np.broadcast_to(0.0, len(seed)), noise)
+        else:
+            known.seed_weighted = np.broadcast_to(0.0, len(seed))
+            known.seed_precision = 1 / float(noise[0])
+        self._prior, rows = known.prior()
+        #: Whether the rows leave something open without a closed form.
+        self._unknown = rows is not None
         self._known: dict[str, tuple[bool, float]] = {}
-        if not cost:
-            return
-        noise = part_variances(seed, cost, curator)
-        for part, size, variance in zip(seed.parts, seed.sizes, noise, strict=True):
-            zeros = np.broadcast_to(0.0, size)
-            self._prior = self._prior.with_marginal(
-                part.mask, part.vector, zeros, variance, centred=part.centred
-            )
 
     def of(self, row: LinearQuery) -> tuple[bool, float]:
         """Whether a primitive query is a row of the seed, and its variance; infinite if it is open."""
         found = self._known.get(row.key)
         if found is None:
-            variance = self._prior.variance(row) if self._prior.determines(row) else math.inf
-            measured = self._cost > 0 and self._seed.row_of(row) is not None
-            found = self._known[row.key] = measured, variance
+            is_open = self._unknown or (
+                isinstance(self._prior, MarginalPrior) and not self._prior.determines(row)
+            )
+            variance = math.inf if is_open else self._prior.variance(row)
+            found = self._known[row.key] = self._seed.row_of(row) is not None, variance
         return found
+
+    def factor(self, cost: Fraction) -> float:
+        """By how much all variances differ from those for the REFERENCE; infinite for no cost."""
+        if not cost:
+            return math.inf
+        ratio = float(REFERENCE / cost)
+        return ratio if self._curator.budget.currency == "zcdp" else ratio**2
 
 
 def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list[float]:
@@ -97,12 +97,10 @@ def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list
     return [float(noise[start]) for start in starts]
 
 
-@lru_cache(maxsize=2)
-def _seed_errors(
-    seed: MarginalSeed, cost: Fraction, privacy: Currency, neighbours: Neighbours
-) -> SeedErrors:
-    """Remembered: several prices are tried with one seed."""
-    return SeedErrors(seed, cost, dry_curator(seed.domain, privacy, neighbours))
+@lru_cache(maxsize=4)
+def _seed_errors(seed: Strategy | MarginalSeed, privacy: Currency, neighbours: Neighbours) -> SeedErrors:
+    """Remembered: several fractions and prices are tried with one seed."""
+    return SeedErrors(seed, dry_curator(seed.domain, privacy, neighbours))
 
 
 def dry_curator(domain: Domain, privacy: Currency, neighbours: Neighbours) -> Curator:
@@ -116,27 +114,33 @@ def errors_of(
     stream: Sequence[tuple[str, Question]],
     shares: Mapping[str, Fraction],
     *,
-    seed: MarginalSeed,
+    seed: Strategy | MarginalSeed,
     seed_fraction: Fraction,
     query_budget: Fraction,
     privacy: Currency = "pure",
     neighbours: Neighbours = "add-remove",
+    sample: Mapping[str, float] | None = None,
 ) -> list[tuple[float, ...]]:
     """The standard errors of all questions of a stream; those that nothing determines are infinite.
 
+    `sample` says which part of an analyst's questions the stream has: they pay for the same part of what
+    they can pay for.
+
     Privacy: costs nothing; no row is read.
     """
-    donated = sum(shares.values(), Fraction(0)) * seed_fraction
-    known = _seed_errors(seed, donated, privacy, neighbours)
+    known = _seed_errors(seed, privacy, neighbours)
+    factor = known.factor(sum(shares.values(), Fraction(0)) * seed_fraction)
     curator = dry_curator(domain, privacy, neighbours)
-    left = {name: share * (1 - seed_fraction) for name, share in shares.items()}
+    paid = {name: int(share * (1 - seed_fraction) / query_budget) for name, share in shares.items()}
+    left = {name: count * (sample or {}).get(name, 1.0) for name, count in paid.items()}
     bought: dict[str, float] = {}
+    seeded = math.isfinite(factor)
 
     def error(query: LinearQuery) -> float:
         if query.is_zero:
             return 0.0
         row = query.primitive
-        both = known.of(row)[1], bought.get(row.key, math.inf)
+        both = factor * known.of(row)[1], bought.get(row.key, math.inf)
         precision = sum(1 / max(variance, 1e-12) for variance in both)
         return abs(float(query.scale)) / math.sqrt(precision) if precision else math.inf
 
@@ -144,9 +148,10 @@ def errors_of(
     for analyst, question in stream:
         queries = [question] if isinstance(question, LinearQuery) else list(question)
         rows = {query.primitive.key: query.primitive for query in queries if not query.is_zero}
-        fresh = [row for key, row in rows.items() if key not in bought and not known.of(row)[0]]
-        if fresh and left[analyst] >= query_budget:
-            left[analyst] -= query_budget
+        free = {key for key, row in rows.items() if seeded and known.of(row)[0]}
+        fresh = [row for key, row in rows.items() if key not in bought and key not in free]
+        if fresh and left[analyst] >= 0.5:
+            left[analyst] -= 1
             noise = curator.variances(ParallelBlock(domain, fresh), query_budget).tolist()
             bought.update(zip((row.key for row in fresh), noise, strict=True))
         found.append(tuple(error(query) for query in queries))

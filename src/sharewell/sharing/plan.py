@@ -2,7 +2,8 @@
 
 The error of Seeded Cache and Reconstruct depends on the questions and not on the data. So every
 setting can be tried on an empty table without noise, and the standard errors are those of the
-real table. On tables with very many cells they are computed in closed form, for seeds of marginals only.
+real table. Where there are many questions or cells they are computed in closed form, on a sample of the
+questions: comparing takes seconds at any width.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sharewell.errors import SharingError
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.base import Question, Seed
 from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.query.block import Block, Neighbours
 from sharewell.query.domain import MAX_CELLS, Domain
@@ -35,12 +37,16 @@ from sharewell.sharing.closed_form import (
 from sharewell.sharing.collective import Ask, expected_errors
 
 #: Defaults: the part of a share that goes to the seed, and the number of queries that the rest pays for.
-SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10")
+SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10", "19/20", "1")
 QUERIES_PER_SHARE = (4, 16, 64)
-#: With more cells, errors are computed in closed form.
-MOST_CELLS = 100_000
+#: With more cells, or more numbers to compute for all settings, errors are computed in closed form.
+MOST_CELLS, MOST_EXACT = 1_000, 2_000
+#: With more cells, no seeds are compared that measure cells along every attribute.
+MANY_CELLS = 100_000
 #: Of the seeds that are compared then: the most columns of a marginal, marginals, and rows of all.
-MOST_COLUMNS, MOST_MARGINALS, MOST_SEED_ROWS = 3, 2_000, 2**24
+MOST_COLUMNS, MOST_MARGINALS, MOST_SEED_ROWS = 2, 2_000, 2**18
+#: Answers that a reserve for questions that were not expected may cost.
+RESERVE = 0.01
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,14 @@ class Candidate:
 
     seed: str
     seed_fraction: Fraction
+    #: In the currency of the budget; where the seed takes all, what a question would cost.
     query_budget: Fraction
     #: The expected part of each analyst's answers within the error threshold, for normal errors.
     within: Mapping[str, float]
     #: The root mean square of the finite standard errors, in rows.
     typical_error: float
+    #: The budget, whose currency decides the noise.
+    budget: Budget
 
     @property
     def average(self) -> float:
@@ -77,16 +86,18 @@ def plan(
     strategies: Iterable[Seed] | None = None,
     seed_fractions: Iterable[Amount] = SEED_FRACTIONS,
     queries_per_share: Iterable[int] = QUERIES_PER_SHARE,
+    expected: Mapping[str, Sequence[Question]] | None = None,
     watch: Callable[[int, int], object] = lambda done, of: None,
 ) -> list[Candidate]:
-    """Every combination of settings, best first: by answers within the threshold, then by error.
+    """Every combination of settings, best first: by percent of answers within the threshold, then error.
 
     The threshold is in rows; for a sum, in multiples of its largest weight.
     The workloads are asked in turns. A query budget is the least share's paid part divided by each
-    number of `queries_per_share`. `watch` is called with the number of combinations done, and of all.
+    number of `queries_per_share`. Planned seeds are for what is `expected`: by default, the workloads.
+    `watch` is called with the number of combinations done, and of all.
 
-    With more than MOST_CELLS cells, errors are computed in closed form, on a sample of the questions:
-    see `not_compared`.
+    Where there is much to compute, errors are computed in closed form, on a sample of the questions: see
+    `not_compared`.
 
     Privacy: costs nothing; no row is read.
     """
@@ -95,49 +106,125 @@ def plan(
     if not math.isfinite(error_threshold) or error_threshold <= 0:
         raise SharingError(f"The error threshold must be a positive number, not {error_threshold!r}.")
     exact = {analyst: amount(share, f"The share of {analyst}") for analyst, share in shares.items()}
-    in_closed_form = strategies is None and domain.size > MOST_CELLS
-    if in_closed_form:
-        workloads = {name: sampled(questions) for name, questions in workloads.items()}
-    stream = list(in_turns(workloads))
-    tried: list[Any] = list(suggested(domain, workloads) if strategies is None else strategies)
+    tried: list[Any] = list(suggested(domain) if strategies is None else strategies)
+    if strategies is None:
+        wanted = workloads if expected is None else expected
+        tried.append(PlannedSeed(domain, budget.currency, neighbours, wanted))
+    settings = list(product(tried, _prices(exact, seed_fractions, queries_per_share)))
+    judge = judge_of(domain, workloads, budget, exact, neighbours, how_many(domain))
     found = []
-    settings = list(product(tried, seed_fractions, queries_per_share))
-    for at, (strategy, fraction, queries) in enumerate(settings, start=1):
+    for at, (strategy, (part, price)) in enumerate(settings, start=1):
+        stream, errors = judge(strategy, part, price)
+        setting = strategy.name, part, price
+        found.append(evaluate(setting, budget, stream, errors, error_threshold))
+        watch(at, len(settings))
+    return sorted(found, key=rank)
+
+
+def rank(candidate: Candidate) -> tuple[float, float]:
+    """The sort key of candidates, best first: by answers within the threshold, in whole percent."""
+    return -round(candidate.average, 2), candidate.typical_error
+
+
+def _prices(
+    shares: Mapping[str, Fraction], fractions: Iterable[Amount], queries: Iterable[int]
+) -> Iterator[tuple[Fraction, Fraction]]:
+    """Every seed fraction with every price; where the seed takes all, there is nothing to choose."""
+    least, counts = min(shares.values()), list(queries)
+    for fraction in fractions:
         part = amount(fraction, "A seed fraction")
-        price = min(exact.values()) * (1 - part) / queries
-        if price > 0:
-            expect = errors_of if in_closed_form else expected_errors
-            errors = expect(
+        if part < 1:
+            yield from ((part, least * (1 - part) / count) for count in counts)
+        else:
+            yield part, least / max(counts)
+
+
+#: Computes the stream and the errors of a seed, a seed fraction and a price.
+Judge = Callable[[Seed, Fraction, Fraction], tuple[list[tuple[str, Question]], Sequence[Any]]]
+
+
+def judge_of(
+    domain: Domain,
+    workloads: Mapping[str, Sequence[Question]],
+    budget: Budget,
+    shares: Mapping[str, Fraction],
+    neighbours: Neighbours,
+    settings: int,
+) -> Judge:
+    """The way to compute errors that takes seconds for so many settings."""
+    stream = list(in_turns(workloads))
+    if is_exact(domain, workloads, settings):
+
+        def judge(seed: Seed, part: Fraction, price: Fraction) -> Any:
+            return stream, expected_errors(
                 domain,
                 stream,
-                exact,
-                seed=strategy,
+                shares,
+                seed=seed,
                 seed_fraction=part,
                 query_budget=price,
                 privacy=budget.currency,
                 neighbours=neighbours,
             )
-            found.append(evaluate((strategy.name, part, price), stream, errors, error_threshold))
-        watch(at, len(settings))
-    return sorted(found, key=lambda c: (-round(c.average, 4), c.typical_error))
+
+        return judge
+    some, sample = samples(workloads)
+    asked, measured = list(in_turns(some)), dict[int, Any]()
+
+    def judge_in_closed_form(seed: Seed, part: Fraction, price: Fraction) -> Any:
+        # What donors measure together does not depend on the fraction.
+        rows = measured.setdefault(id(seed), seed.bought_by(shares))
+        return asked, errors_of(
+            domain,
+            asked,
+            shares,
+            seed=rows,
+            seed_fraction=part,
+            query_budget=price,
+            privacy=budget.currency,
+            neighbours=neighbours,
+            sample=sample,
+        )
+
+    return judge_in_closed_form
 
 
-def suggested(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> Iterator[Seed]:
-    """The seeds worth comparing: those by name that can be measured here, and the optimised one."""
-    if domain.size > MOST_CELLS:
+def samples(
+    workloads: Mapping[str, Sequence[Question]],
+) -> tuple[dict[str, list[Question]], dict[str, float]]:
+    """Some of every analyst's questions, and which part of them that is."""
+    most = max(MOST_QUESTIONS // max(len(workloads), 1), 8)
+    some = {name: sampled(questions, most) for name, questions in workloads.items()}
+    return some, {name: len(few) / max(len(workloads[name]), 1) for name, few in some.items()}
+
+
+def is_exact(domain: Domain, workloads: Mapping[str, Sequence[Question]], settings: int = 1) -> bool:
+    """Whether the errors of so many settings are computed by dry runs, and not in closed form."""
+    numbers = sum(1 if isinstance(q, LinearQuery) else len(q) for w in workloads.values() for q in w)
+    return domain.size <= MOST_CELLS and numbers * settings <= MOST_EXACT
+
+
+def recommended(found: Sequence[Candidate]) -> Candidate:
+    """The best settings; if those leave nothing to pay with, the best that do, if they cost little."""
+    best = found[0]
+    reserve = (c for c in found if c.seed_fraction < 1 and c.average >= best.average - RESERVE)
+    return next(reserve, best) if best.seed_fraction == 1 else best
+
+
+def suggested(domain: Domain) -> Iterator[Seed]:
+    """The seeds worth comparing beside the planned one: those by name that can be measured here."""
+    if domain.size > MANY_CELLS:
         yield from wide_seeds(domain)
         return
     for make in _by_name(domain):
         yield make(domain)
-    if _has_every_cell(domain):
-        yield seeds.optimized(domain, asked_together(domain, workloads))
 
 
 def how_many(domain: Domain) -> int:
-    """The number of settings compared by default; building some seeds takes minutes."""
-    named = len(_by_name(domain)) + _has_every_cell(domain)
-    count = len(wide_seeds(domain)) if domain.size > MOST_CELLS else named
-    return count * len(SEED_FRACTIONS) * len(QUERIES_PER_SHARE)
+    """The number of settings compared by default."""
+    named = len(wide_seeds(domain)) if domain.size > MANY_CELLS else len(_by_name(domain))
+    prices = (len(SEED_FRACTIONS) - 1) * len(QUERIES_PER_SHARE) + 1
+    return (named + 1) * prices
 
 
 def wide_seeds(domain: Domain) -> list[MarginalSeed]:
@@ -155,21 +242,20 @@ def wide_seeds(domain: Domain) -> list[MarginalSeed]:
 
 
 def not_compared(domain: Domain, workloads: Mapping[str, Sequence[Question]]) -> str:
-    """What `plan` leaves out on a table with very many cells, in sentences; empty for others."""
-    if domain.size <= MOST_CELLS:
+    """What `plan` leaves out where there is much to compute, in sentences; empty otherwise."""
+    if is_exact(domain, workloads, how_many(domain)):
         return ""
-    text = (
-        f"The table has more than {MOST_CELLS:,} cells: only seeds of marginals are compared, not h2, "
-        "hb, prefix and optimized, and the errors leave out what paid answers tell about each other."
-    )
-    many = max(map(len, workloads.values()), default=0) > MOST_QUESTIONS
+    text = "The errors leave out what paid answers tell about each other."
+    if domain.size > MANY_CELLS:
+        text = f"With more than {MANY_CELLS:,} cells, h2 and hb are not compared. {text}"
+    many = any(part < 1 for part in samples(workloads)[1].values())
     large = any(
         not isinstance(q, LinearQuery) and len(q) > MOST_NUMBERS for w in workloads.values() for q in w
     )
     if many or large:
         text += (
-            f" At most {MOST_QUESTIONS} questions of each analyst are looked at, and {MOST_NUMBERS} "
-            "numbers of each question, at even distances."
+            f" About {MOST_QUESTIONS} questions are looked at, and {MOST_NUMBERS} numbers of each, at "
+            "even distances."
         )
     return text
 
@@ -177,7 +263,7 @@ def not_compared(domain: Domain, workloads: Mapping[str, Sequence[Question]]) ->
 def _by_name(domain: Domain) -> list[Callable[[Domain], Seed]]:
     found: list[Callable[[Domain], Seed]] = []
     if _has_every_cell(domain):
-        found = [make for name, make in seeds.NAMED.items() if name != "total"]
+        found = [seeds.identity, seeds.h2, seeds.hb]
     several = len(domain.attributes) > 1 or not found
     return [*found, seeds.marginals, seeds.tables] if several else found
 
@@ -204,6 +290,7 @@ def in_turns(workloads: Mapping[str, Sequence[Question]]) -> Iterator[tuple[str,
 
 def evaluate(
     setting: tuple[str, Fraction, Fraction],
+    budget: Budget,
     stream: Sequence[tuple[str, Question]],
     errors: Sequence[float | tuple[float, ...] | None],
     threshold: float,
@@ -224,4 +311,4 @@ def evaluate(
     typical = math.sqrt(float(np.mean(squares))) if squares else math.inf
     averages = {analyst: float(np.mean(chances)) for analyst, chances in within.items()}
     seed, seed_fraction, query_budget = setting
-    return Candidate(seed, seed_fraction, query_budget, averages, typical)
+    return Candidate(seed, seed_fraction, query_budget, averages, typical, budget)
