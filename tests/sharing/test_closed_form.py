@@ -57,7 +57,7 @@ def test_errors_in_closed_form_are_those_of_the_mechanism_or_larger(privacy, nei
         "privacy": privacy,
         "neighbours": neighbours,
     }
-    expected = {"ann": [by(domain, 0, 1)], "ben": [question for _, question in stream]}
+    expected: Any = {"ann": [by(domain, 0, 1)], "ben": [question for _, question in stream]}
     planned = PlannedSeed(domain, privacy, neighbours, expected)
     for strategy in (seed.identity(domain), seed.hb(domain), seed.tables(domain), planned):
         exact = expected_errors(domain, stream, SHARES, seed=strategy, **settings)
