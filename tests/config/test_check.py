@@ -112,6 +112,16 @@ def test_whose_rows_they_are_is_told_and_that_paying_helps_is_not(file, capsys):
     assert not any("hardly more precise" in message for message in said)
 
 
+def test_what_several_rows_of_a_person_cost_is_shown(file, capsys):
+    unit = '[dataset]\nprivacy_unit = "person"'
+    one = checked(file(HERE.replace("[dataset]", unit, 1)), capsys)
+    three = checked(file(HERE.replace("[dataset]", f"{unit}\nmax_rows_per_person = 3", 1)), capsys)
+    assert any("at most 3 of each person" in message for _, message in levels(three))
+    for way in ("free", "paid"):
+        few, many = (error_of(found, "all rows", way) for found in (one, three))
+        assert many == pytest.approx(3 * few, rel=0.02)
+
+
 def test_expected_errors_are_those_of_a_dry_run(file, capsys):
     found = checked(file(), capsys)
     config = parse_config(HERE)
@@ -239,7 +249,7 @@ SOURCES = [
     ('source = "people.csv"', 'source = "gone.csv"', "does not exist"),
     ("[attributes.sex]", "[attributes.sexx]", "Unknown column 'sexx'"),
     ('source = "people.csv"', 'source = "people.csv"\nprivacy_unit = "id"', "Unknown column 'id'"),
-    ('source = "people.csv"', 'source = "people.csv"\ntable = "t"', "requires a .duckdb file"),
+    ('source = "people.csv"', 'source = "people.csv"\ntable = "t"', "requires a database"),
     ('source = "people.csv"', 'source = "typed.parquet"', "as Integer"),
     (
         'source = "people.csv"',

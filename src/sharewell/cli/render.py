@@ -496,6 +496,8 @@ def _format_details(event: wire.LedgerEvent) -> str:
 def _format_opened(content: Content) -> str:
     delta = Fraction(content["delta"])
     also = f", delta {float(delta):g}" if delta else ""
+    if (most := content.get("max_rows_per_person", 1)) > 1:
+        also += f", {most} rows a person"
     return f"epsilon {format_amount(Fraction(content['epsilon']))}{also}, {content['neighbours']}"
 
 

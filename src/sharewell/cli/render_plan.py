@@ -153,6 +153,7 @@ def _compare(config: Config) -> list[Candidate]:
                 _shares(config, budget),
                 config.error_threshold,
                 neighbours=config.neighbours,
+                max_rows_per_person=config.max_rows_per_person,
                 expected=expected,
                 watch=partial(_advance, bar, task, done, len(budgets)),
             )

@@ -205,7 +205,9 @@ def _check_donations(config: Config) -> Iterator[Diagnostic]:
     if make.seed is None or not make.seed_fraction:
         return
     founders = [{name} for name in config.shares] if make.independent else [set(config.shares)]
-    curator = dry_curator(config.domain, config.budget.currency, config.neighbours)
+    curator = dry_curator(
+        config.domain, config.budget.currency, config.neighbours, config.max_rows_per_person
+    )
     for names in founders:
         bill = {name: config.shares[name] * make.seed_fraction for name in sorted(names)}
         seed = make.seed.bought_by(bill)
@@ -251,7 +253,8 @@ def _step_limits(config: Config) -> Iterator[Fraction]:
     if cost := min(filter(None, costs), default=None):
         # The scale is the sensitivity over the cost, or over the square root of twice the cost.
         pure = config.budget.currency == "pure"
-        yield Fraction(MAX_SCALE) * (cost if pure else Fraction(math.sqrt(2 * cost))) / 2
+        part = cost if pure else Fraction(math.sqrt(2 * cost))
+        yield Fraction(MAX_SCALE) * part / 2 / config.max_rows_per_person
 
 
 def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
@@ -289,6 +292,13 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
             "Every row counts as a different person.",
             "If a person can have several rows, set dataset.privacy_unit: otherwise only single rows "
             "are protected.",
+        )
+    elif (most := config.max_rows_per_person) > 1:
+        yield Diagnostic(
+            "note",
+            f"Answers count rows: at most {most} of each {config.privacy_unit}, chosen by a keyed hash. "
+            f"Every standard error is {most} times that of one row a person.",
+            "Lower dataset.max_rows_per_person if few people have so many rows.",
         )
     else:
         yield Diagnostic(

@@ -27,7 +27,7 @@ from sharewell.config.section import (
     validate_table,
 )
 from sharewell.config.service import Service, read_service
-from sharewell.engine.data_vector import MAX_ROWS, DataVector
+from sharewell.engine.data_vector import MAX_ROWS, MAX_ROWS_PER_PERSON, DataVector
 from sharewell.engine.sources import CsvFormat, is_address
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
@@ -93,6 +93,12 @@ DATASET_OPTIONS = (
         None,
         "column that identifies the person whose row it is",
         unset="every row is a different person",
+    ),
+    Option(
+        "max_rows_per_person",
+        integer(1, MAX_ROWS_PER_PERSON),
+        1,
+        "how many rows of a person are counted; noise is in proportion to it",
     ),
     Option(
         "population",
@@ -275,6 +281,7 @@ class Config:
     encoding: str | None = None
     statement_timeout: int = 3600
     privacy_unit: str | None = None
+    max_rows_per_person: int = 1
     population: int | None = None
     #: The public upper limit of the number of rows.
     max_rows: int | None = None
@@ -292,7 +299,14 @@ class Config:
     @property
     def collective(self) -> Collective:
         """The analysts with their shares, and the mechanism that answers them."""
-        return Collective(self.domain, self.budget, self.shares, self.make, self.neighbours)
+        return Collective(
+            self.domain,
+            self.budget,
+            self.shares,
+            self.make,
+            self.neighbours,
+            self.max_rows_per_person,
+        )
 
     def decided(self) -> Config:
         """The same with the decision, made when a ledger begins, whether counts are signed rows.
@@ -353,6 +367,7 @@ class Config:
             self.privacy_unit,
             table=self.table,
             max_rows=self.max_rows,
+            max_rows_per_person=self.max_rows_per_person,
             key=self.name,
             csv_format=self.csv_format,
             timeout=self.statement_timeout,
@@ -385,6 +400,11 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     dataset = sections["dataset"].read_all(DATASET_OPTIONS)
     sections["dataset"].end()
     name, source = validate_table(dataset["name"], "dataset.name"), dataset["source"]
+    if dataset["max_rows_per_person"] > 1 and dataset["privacy_unit"] is None:
+        raise ConfigError(
+            "dataset.max_rows_per_person requires dataset.privacy_unit.",
+            hint="Name the column that identifies the person.",
+        )
     if len(dataset["delimiter"] or ",") != 1:
         raise ConfigError("dataset.delimiter must be one sign.", hint='For example, ";".')
     domain = _read_domain(sections["attributes"], sections["measures"])

@@ -260,7 +260,13 @@ def current_candidate(config: Config) -> Candidate | None:
         errors = list(config.collective.errors(stream))
     else:
         judge = judge_of(
-            config.domain, workloads, config.budget, config.shares, config.neighbours, settings
+            config.domain,
+            workloads,
+            config.budget,
+            config.shares,
+            config.neighbours,
+            settings,
+            config.max_rows_per_person,
         )
         stream, errors = judge(make.seed, make.seed_fraction, price)
     setting = make.seed.name, make.seed_fraction, price

@@ -123,7 +123,9 @@ def _free_variances(
         if seed is None or not donated:
             return {}
         if isinstance(seed, MarginalSeed):
-            curator = dry_curator(config.domain, config.budget.currency, config.neighbours)
+            curator = dry_curator(
+                config.domain, config.budget.currency, config.neighbours, config.max_rows_per_person
+            )
             noise_of = part_variances(seed, donated, curator)
             pairs = list(zip(seed.parts, noise_of, strict=True))
             if any(part.rows for part in seed.parts):
@@ -150,8 +152,8 @@ def _variance(config: Config, cost: Fraction, absolute: int, squared: int) -> fl
     """The variance of counts that a cost buys: of a table, whose cells are disjoint, or times that."""
     factor = 1 if config.neighbours == "add-remove" else 2
     if config.budget.currency == "pure":
-        return laplace_variance(laplace_scale(factor * absolute, cost))
-    return gaussian_variance(gaussian_scale(factor * squared, cost))
+        return laplace_variance(laplace_scale(factor * absolute * config.max_rows_per_person, cost))
+    return gaussian_variance(gaussian_scale(factor * squared * config.max_rows_per_person**2, cost))
 
 
 def _variances_of_marginals(

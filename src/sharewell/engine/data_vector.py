@@ -20,6 +20,8 @@ from sharewell.query.linear import LinearQuery
 MAX_ROWS = 2**31
 #: The maximum number of cells of a dense data vector, where the number of rows is bounded otherwise.
 MAX_DENSE = 2**22
+#: The most rows of one person that may be counted.
+MAX_ROWS_PER_PERSON = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +44,16 @@ class DataVector:
     """Read-only. Only `privacy/` may read it, and research code, to measure true errors."""
     codes: tuple[NDArray[Any], ...] | None = field(default=None, repr=False)
     """Read-only: the cells of sparse counts, one array for each attribute; None for dense counts."""
+    max_rows_per_person: int = 1
+    """How many of the counted rows may be of one person. The kernel's noise is in proportion to it."""
 
     def __post_init__(self) -> None:
+        most = self.max_rows_per_person
+        if type(most) is not int or not 1 <= most <= MAX_ROWS_PER_PERSON:
+            raise SourceError(
+                f"`max_rows_per_person` cannot be {most!r}.",
+                hint=f"Use a whole number from 1 to {MAX_ROWS_PER_PERSON:,}.",
+            )
         if self.codes is None:
             self.domain.require_dense()
             own = _counts(self.counts, self.domain.cells, self.domain, axis=1)
@@ -60,6 +70,7 @@ class DataVector:
         codes: Sequence[NDArray[Any]],
         counts: NDArray[np.integer[Any]],
         max_rows: int | None = None,
+        max_rows_per_person: int = 1,
     ) -> DataVector:
         """Build the vector from the cells that have rows, each once, given by codes.
 
@@ -75,19 +86,18 @@ class DataVector:
             sizes = [attribute.size for attribute in domain.attributes]
             dense = np.zeros((domain.cells, domain.vectors), dtype=np.int64)
             dense[np.ravel_multi_index([each.astype(np.intp) for each in codes], sizes)] = counts.T
-            return cls(domain, dense)
+            return cls(domain, dense, None, max_rows_per_person)
         padded = [
             _padded(code, max_rows, kind) for code, kind in zip(codes, _kinds(domain), strict=True)
         ]
-        return cls(
-            domain, np.stack([_padded(each, max_rows, np.int64) for each in counts]), tuple(padded)
-        )
+        own = np.stack([_padded(each, max_rows, np.int64) for each in counts])
+        return cls(domain, own, tuple(padded), max_rows_per_person)
 
     @classmethod
-    def empty(cls, domain: Domain) -> DataVector:
+    def empty(cls, domain: Domain, max_rows_per_person: int = 1) -> DataVector:
         """Build the vector of a table without rows, for what only keeps accounts."""
         none = np.zeros((domain.vectors, 0), dtype=np.int64)
-        return cls.of_cells(domain, [none[0]] * len(domain.attributes), none, max_rows=1)
+        return cls.of_cells(domain, [none[0]] * len(domain.attributes), none, 1, max_rows_per_person)
 
     @cached_property
     def _sums(self) -> NDArray[np.int64]:
@@ -136,7 +146,7 @@ class DataVector:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays are writable.
-        return DataVector, (self.domain, self.counts, self.codes)
+        return DataVector, (self.domain, self.counts, self.codes, self.max_rows_per_person)
 
 
 def _weighted(

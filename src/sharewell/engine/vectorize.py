@@ -41,8 +41,8 @@ def vectorize(
     """Count the rows of a database, a file or a data frame in every cell of a domain.
 
     `privacy_unit` names the column that identifies a person who may have several rows. Of each person,
-    `max_rows_per_person` rows are kept, chosen by a hash with a key; a curator must be given the same
-    number. `table` names the table of a database. `max_rows` is a public limit on the number of rows; a
+    `max_rows_per_person` rows are kept, chosen by a hash with a key; noise is in proportion to it.
+    `table` names the table of a database. `max_rows` is a public limit on the number of rows; a
     domain too large for a dense vector requires it. `timeout` is in seconds.
 
     >>> import pandas
@@ -52,6 +52,11 @@ def vectorize(
     DataVector(age, employed: 172 cells)
     """
     _require_limit(domain, max_rows)
+    if max_rows_per_person != 1 and privacy_unit is None:
+        raise SourceError(
+            "`max_rows_per_person` requires `privacy_unit`.",
+            hint="Name the column that identifies people.",
+        )
     unit = () if privacy_unit is None else (privacy_unit,)
     wanted = (*domain.names, *(measure.column for measure in domain.measures), *unit)
     opened = open_source(source, wanted, table=table, csv_format=csv_format, timeout=timeout)
@@ -60,7 +65,7 @@ def vectorize(
         found = engine.fetch(statement)
     codes = [found[name] for name in _code_names(domain)]
     counts = np.stack([found[name] for name in _sums(domain)])
-    return DataVector.of_cells(domain, codes, counts, max_rows)
+    return DataVector.of_cells(domain, codes, counts, max_rows, max_rows_per_person)
 
 
 def _require_limit(domain: Domain, max_rows: int | None) -> None:

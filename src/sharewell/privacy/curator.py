@@ -110,6 +110,8 @@ class Curator:
         self.budget = budget
         self.neighbours = neighbours
         self.domain = data.domain
+        #: What one person can change is so many times what one row can.
+        self.max_rows_per_person = data.max_rows_per_person
         self._data = data
         self._only: str | None = None
         self._noise = ExactNoise() if noise is None else noise
@@ -126,7 +128,7 @@ class Curator:
 
     def _replay(self) -> None:
         """Fold the events that the ledger holds, or begin it."""
-        opened = Opened.of(self.budget, self.neighbours, self.domain)
+        opened = Opened.of(self.budget, self.neighbours, self.domain, self.max_rows_per_person)
         is_open = False
         for number, event in enumerate(self._ledger.events()):
             if not is_open and not isinstance(event, Begun | CuratorAction):
@@ -245,9 +247,10 @@ class Curator:
             return np.concatenate([self._scales(part, fraction * cost) for part, fraction in rows.parts])
         units = rows.units(self.neighbours)
         if self.budget.currency == "pure":
-            sensitivity = rows.l1_sensitivity(self.neighbours)
+            sensitivity = rows.l1_sensitivity(self.neighbours) * self.max_rows_per_person
             return _per_value(units, lambda unit: laplace_scale(unit * sensitivity, cost))
-        squared = rows.l2_sensitivity_squared(self.neighbours)
+        # All rows of a person may be in one cell: their distance adds up, and not only its square.
+        squared = rows.l2_sensitivity_squared(self.neighbours) * self.max_rows_per_person**2
         return _per_value(units, lambda unit: gaussian_scale(unit**2 * squared, cost))
 
     def variances(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
@@ -435,7 +438,9 @@ class Curator:
         Privacy: costs epsilon in the pure currency, epsilon^2 / 2 as rho, for all of its tests.
         """
         exact = amount(epsilon, "epsilon")
-        plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
+        plan = SparseVectorPlan(
+            exact, threshold, positives, sensitivity, self.neighbours, self.max_rows_per_person
+        )
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
         self._accounts.reserve(bill)
         charge = self._append([Charged(bill, {"sparse_vector": plan.to_json()})])
@@ -483,6 +488,7 @@ class CuratorSnapshot(Curator):
 
     def __init__(self, live: Curator) -> None:
         self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
+        self.max_rows_per_person = live.max_rows_per_person
         self._accounts = live._accounts.snapshot()
         self._only = live._only
 
@@ -585,6 +591,9 @@ def _require_same_terms(begun: Event, opened: Opened) -> None:
         )
     if begun.neighbours != opened.neighbours:
         raise begun_with("neighbours", begun.neighbours, opened.neighbours)
+    if begun.max_rows_per_person != opened.max_rows_per_person:
+        was, now = begun.max_rows_per_person, opened.max_rows_per_person
+        raise begun_with("max_rows_per_person", str(was), str(now))
 
 
 def _cost(charged: Charged) -> Fraction:

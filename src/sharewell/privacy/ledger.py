@@ -28,21 +28,22 @@ class Begun:
 
 @dataclass(frozen=True)
 class Opened:
-    """A dataset was opened with a total budget."""
+    """A dataset was opened with a total budget. In version 1 a person had one row."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     currency: str
     epsilon: Fraction
     delta: Fraction
     total: Fraction
     neighbours: str
     domain: str
+    max_rows_per_person: int = 1
 
     @classmethod
-    def of(cls, budget: Budget, neighbours: str, domain: Domain) -> Opened:
+    def of(cls, budget: Budget, neighbours: str, domain: Domain, max_rows_per_person: int = 1) -> Opened:
         """What is promised about a domain."""
         promised = (budget.currency, budget.epsilon, budget.delta, budget.total)
-        return cls(*promised, neighbours, domain.fingerprint)
+        return cls(*promised, neighbours, domain.fingerprint, max_rows_per_person)
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,12 @@ class SparseVectorPlan:
     positives: int
     sensitivity: int = 1
     neighbours: Neighbours = "add-remove"
+    #: One person changes an answer by so many times the sensitivity, which is that to one row.
+    max_rows_per_person: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("threshold", 0), ("positives", 1), ("sensitivity", 1)):
+        least_of = {"threshold": 0, "positives": 1, "sensitivity": 1, "max_rows_per_person": 1}
+        for name, least in least_of.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WEIGHT:
                 raise PrivacyError(
@@ -56,7 +59,7 @@ class SparseVectorPlan:
     @cached_property
     def threshold_scale(self) -> float:
         """The scale of the noise on the threshold: sensitivity / e1."""
-        return laplace_scale(self.sensitivity, self.parts[0])
+        return laplace_scale(self.sensitivity * self.max_rows_per_person, self.parts[0])
 
     @cached_property
     def query_scale(self) -> float:
@@ -64,11 +67,15 @@ class SparseVectorPlan:
 
         The 2 stays: one row can bring one guess nearer to the truth and take another further away.
         """
-        return laplace_scale(2 * self.positives * self.sensitivity, self.parts[1])
+        changed = self.sensitivity * self.max_rows_per_person
+        return laplace_scale(2 * self.positives * changed, self.parts[1])
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain data, for a ledger."""
-        return {**asdict(self), "epsilon": str(self.epsilon)}
+        data = {**asdict(self), "epsilon": str(self.epsilon)}
+        if self.max_rows_per_person == 1:
+            del data["max_rows_per_person"]  # As before there were several.
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> SparseVectorPlan:

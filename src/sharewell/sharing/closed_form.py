@@ -98,15 +98,20 @@ def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list
 
 
 @lru_cache(maxsize=4)
-def _seed_errors(seed: Strategy | MarginalSeed, privacy: Currency, neighbours: Neighbours) -> SeedErrors:
+def _seed_errors(
+    seed: Strategy | MarginalSeed, privacy: Currency, neighbours: Neighbours, most: int
+) -> SeedErrors:
     """Remembered: several fractions and prices are tried with one seed."""
-    return SeedErrors(seed, dry_curator(seed.domain, privacy, neighbours))
+    return SeedErrors(seed, dry_curator(seed.domain, privacy, neighbours, most))
 
 
-def dry_curator(domain: Domain, privacy: Currency, neighbours: Neighbours) -> Curator:
+def dry_curator(
+    domain: Domain, privacy: Currency, neighbours: Neighbours, max_rows_per_person: int = 1
+) -> Curator:
     """A curator that only says how much noise a cost buys."""
     one = Budget(privacy, Fraction(1), Fraction(1))
-    return DryCurator(DataVector.empty(domain), one, {}, neighbours=neighbours)
+    empty = DataVector.empty(domain, max_rows_per_person)
+    return DryCurator(empty, one, {}, neighbours=neighbours)
 
 
 def errors_of(
@@ -119,6 +124,7 @@ def errors_of(
     query_budget: Fraction,
     privacy: Currency = "pure",
     neighbours: Neighbours = "add-remove",
+    max_rows_per_person: int = 1,
     sample: Mapping[str, float] | None = None,
 ) -> list[tuple[float, ...]]:
     """The standard errors of all questions of a stream; those that nothing determines are infinite.
@@ -128,9 +134,9 @@ def errors_of(
 
     Privacy: costs nothing; no row is read.
     """
-    known = _seed_errors(seed, privacy, neighbours)
+    known = _seed_errors(seed, privacy, neighbours, max_rows_per_person)
     factor = known.factor(sum(shares.values(), Fraction(0)) * seed_fraction)
-    curator = dry_curator(domain, privacy, neighbours)
+    curator = dry_curator(domain, privacy, neighbours, max_rows_per_person)
     paid = {name: int(share * (1 - seed_fraction) / query_budget) for name, share in shares.items()}
     left = {name: count * (sample or {}).get(name, 1.0) for name, count in paid.items()}
     bought: dict[str, float] = {}

@@ -123,6 +123,7 @@ class Collective:
     shares: Mapping[str, Fraction]
     make: Callable[[Curator], Mechanism]
     neighbours: Neighbours = "add-remove"
+    max_rows_per_person: int = 1
 
     def open(
         self, data: DataVector, *, noise: Noise | None = None, ledger: Ledger | None = None
@@ -150,7 +151,7 @@ class Collective:
     @cached_property
     def empty(self) -> DataVector:
         """A table without rows, which all dry runs share."""
-        return DataVector.empty(self.domain)
+        return DataVector.empty(self.domain, self.max_rows_per_person)
 
     def __getstate__(self) -> dict[str, Any]:
         # The empty table is large and cheap to rebuild.
@@ -314,6 +315,7 @@ def expected_errors(
     answers: Answers = "estimate",
     present: Collection[str] | None = None,
     neighbours: Neighbours = "add-remove",
+    max_rows_per_person: int = 1,
     buy_seed_rows: bool = False,
     signed_rows: bool = False,
 ) -> list[float | tuple[float, ...] | None]:
@@ -359,7 +361,8 @@ def expected_errors(
         raise SharingError(
             "No analyst has a share.", hint='Name the analysts: {"ann": "1/2", "ben": "1/2"}.'
         )
-    collective = Collective(domain, Budget(privacy, total, total), exact, make, neighbours)
+    budget = Budget(privacy, total, total)
+    collective = Collective(domain, budget, exact, make, neighbours, max_rows_per_person)
     return [
         errors[0] if errors is not None and _is_single(entry) else errors
         for entry, errors in zip(entries, collective.errors(entries, present), strict=True)

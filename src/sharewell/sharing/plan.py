@@ -83,6 +83,7 @@ def plan(
     error_threshold: float,
     *,
     neighbours: Neighbours = "add-remove",
+    max_rows_per_person: int = 1,
     strategies: Iterable[Seed] | None = None,
     seed_fractions: Iterable[Amount] = SEED_FRACTIONS,
     queries_per_share: Iterable[int] = QUERIES_PER_SHARE,
@@ -111,7 +112,7 @@ def plan(
         wanted = workloads if expected is None else expected
         tried.append(PlannedSeed(domain, budget.currency, neighbours, wanted))
     settings = list(product(tried, _prices(exact, seed_fractions, queries_per_share)))
-    judge = judge_of(domain, workloads, budget, exact, neighbours, how_many(domain))
+    judge = judge_of(domain, workloads, budget, exact, neighbours, how_many(domain), max_rows_per_person)
     found = []
     for at, (strategy, (part, price)) in enumerate(settings, start=1):
         stream, errors = judge(strategy, part, price)
@@ -150,6 +151,7 @@ def judge_of(
     shares: Mapping[str, Fraction],
     neighbours: Neighbours,
     settings: int,
+    max_rows_per_person: int = 1,
 ) -> Judge:
     """The way to compute errors that takes seconds for so many settings."""
     stream = list(in_turns(workloads))
@@ -165,6 +167,7 @@ def judge_of(
                 query_budget=price,
                 privacy=budget.currency,
                 neighbours=neighbours,
+                max_rows_per_person=max_rows_per_person,
             )
 
         return judge
@@ -183,6 +186,7 @@ def judge_of(
             query_budget=price,
             privacy=budget.currency,
             neighbours=neighbours,
+            max_rows_per_person=max_rows_per_person,
             sample=sample,
         )
 

@@ -169,7 +169,8 @@ class AccountsAudit(Audit):
             self._positives[charge] = 0 if plan is None else plan.positives
 
     def _compare(self, number: int, config: Config, opened: Opened) -> None:
-        stated = Opened.of(config.budget, config.neighbours, config.domain)
+        most = config.max_rows_per_person
+        stated = Opened.of(config.budget, config.neighbours, config.domain, most)
         for what, value in asdict(stated).items():
             if getattr(opened, what) != value:
                 self.fault("settings", number, f"The dataset was opened with another {what}.")
@@ -255,7 +256,8 @@ class AccountsAudit(Audit):
             if self._curator is None:
                 return
             paid = self._curator.budget.cost_of_pure(plan.epsilon) == cost
-            if not paid or plan.neighbours != self._curator.neighbours:
+            terms = self._curator.neighbours, self._curator.max_rows_per_person
+            if not paid or (plan.neighbours, plan.max_rows_per_person) != terms:
                 self._report_noise(number)
         elif kinds == {"measure", "scales"}:
             self._rows[number] = stored_rows(charged)

@@ -195,7 +195,9 @@ class ReplayedCurator(DryCurator):
     ) -> SparseVector:
         """The recorded sparse vector; rejects one that was not charged."""
         exact = amount(epsilon, "epsilon")
-        plan = SparseVectorPlan(exact, threshold, positives, sensitivity, self.neighbours)
+        plan = SparseVectorPlan(
+            exact, threshold, positives, sensitivity, self.neighbours, self.max_rows_per_person
+        )
         bill = self._bill(self.budget.cost_of_pure(exact), payer)
         number = self.recorded.take(Charged(bill, {"sparse_vector": plan.to_json()}))
         self._accounts.reserve(bill)
