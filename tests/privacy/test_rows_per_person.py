@@ -1,6 +1,8 @@
 """Several rows a person: what one person changes, and the noise that hides it."""
 
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from sharewell.errors import PrivacyError, SourceError
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import MemoryLedger
 from sharewell.privacy.sparse_vector import SparseVectorPlan
-from sharewell.query.block import Block
+from sharewell.query.block import Block, Neighbours
 from sharewell.query.measure import Measure
 
 DOMAIN = Domain(
@@ -28,7 +30,7 @@ ROWS = st.tuples(
 )
 
 
-def count(rows: list[tuple[int, int, str | None, int | None]], most: int) -> DataVector:
+def count(rows: Sequence[tuple[Any, ...]], most: int) -> DataVector:
     person, age, sex, fee = zip(*rows, strict=True) if rows else ((), (), (), ())
     table = pa.table(
         {
@@ -56,7 +58,11 @@ def test_one_person_changes_answers_within_the_sensitivity(rows, others, most, d
         np.array([data.answer(query) for query in queries])
         for data in (count(each, most) for each in (rows, without, replaced))
     )
-    for difference, neighbours in ((whole - removed, "add-remove"), (whole - changed, "replace-one")):
+    differences: dict[Neighbours, Any] = {
+        "add-remove": whole - removed,
+        "replace-one": whole - changed,
+    }
+    for neighbours, difference in differences.items():
         assert np.abs(difference).sum() <= most * block.l1_sensitivity(neighbours)
         assert (difference**2).sum() <= most**2 * block.l2_sensitivity_squared(neighbours)
 
