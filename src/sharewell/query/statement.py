@@ -5,87 +5,56 @@ Privacy: everything here post-processes noisy answers and public labels, and cos
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from sharewell.errors import QueryError
 from sharewell.query import diagram
-from sharewell.query.attribute import Label, Mask
-from sharewell.query.block import ParallelBlock
+from sharewell.query.attribute import Label
+from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.domain import Domain
+from sharewell.query.expression import (
+    Aggregate,
+    Average,
+    Constant,
+    Expression,
+    Form,
+    GroupKey,
+    Linear,
+    Number,
+    OrderKey,
+    Quantile,
+    Rank,
+    Ratio,
+    Value,
+    evaluate,
+    is_public,
+    numbers,
+)
 from sharewell.query.linear import LinearQuery
-from sharewell.query.predicate import Predicate, TruthValue, evaluate
+from sharewell.query.predicate import balanced
+from sharewell.query.quantile import quantile
 
-#: An answer, exact or noisy: int, float or Fraction. None is NULL: undetermined, or an average of none.
-Value = Any
+__all__ = [
+    "ALWAYS",
+    "Aggregate",
+    "Average",
+    "EdgeSums",
+    "Expression",
+    "GroupKey",
+    "OrderKey",
+    "Projection",
+    "Statement",
+]
 
 #: The HAVING of a statement without one.
-ALWAYS = TruthValue(True)
-
-OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-@dataclass(frozen=True)
-class GroupKey:
-    """The labels of a grouped column, one per row.
-
-    `ranks` sort the rows as SQL sorts the values; None for NULL.
-    """
-
-    labels: tuple[Label, ...] = field(repr=False)
-    ranks: tuple[int | None, ...] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """The answers of one block: a COUNT or a SUM; `edges` of a sum over bins is one of `edge_sums`.
-
-    The block of a measure's sum is centred: `middle` is to be added for each row that `count` counts.
-    """
-
-    block: int
-    edges: int | None = None
-    count: int | None = None
-    middle: Fraction = Fraction(0)
-
-
-@dataclass(frozen=True)
-class Average:
-    """The answers of one block divided by those of another; None unless the count is positive.
-
-    That of a measure is centred: `middle` is to be added; and it lies between `low` and `high`.
-    """
-
-    total: int
-    count: int
-    edges: int | None = None
-    low: Fraction | None = None
-    high: Fraction | None = None
-    middle: Fraction = Fraction(0)
-
-    def within(self, value: float) -> float:
-        """Return the nearest number that the average can be."""
-        low = -math.inf if self.low is None else float(self.low)
-        high = math.inf if self.high is None else float(self.high)
-        return min(max(value, low), high)
-
-
-Expression = GroupKey | Aggregate | Average
-Term = Aggregate | Average | Value
+ALWAYS = Constant(True, "boolean")
 
 
 @dataclass(frozen=True)
@@ -94,31 +63,6 @@ class Projection:
 
     name: str
     source: Expression
-
-
-@dataclass(frozen=True)
-class OrderKey:
-    """An ORDER BY term."""
-
-    source: Expression
-    descending: bool = False
-    nulls_first: bool = False
-
-
-@dataclass(frozen=True)
-class Comparison(Predicate):
-    """A HAVING leaf: compares two aggregates, or an aggregate and a number, row by row."""
-
-    operator: str
-    left: Term
-    right: Term
-
-
-@dataclass(frozen=True)
-class IsNull(Predicate):
-    """A HAVING leaf: whether an aggregate is NULL."""
-
-    term: Term
 
 
 @dataclass(frozen=True)
@@ -152,17 +96,30 @@ class Statement:
     domain: Domain = field(repr=False)
     blocks: tuple[ParallelBlock, ...] = field(repr=False)
     outputs: tuple[Projection, ...] = field(repr=False)
+    #: The labels of every row of the result, before HAVING.
     group_labels: tuple[tuple[Label, ...], ...] = field(repr=False)
-    having: Predicate = field(default=ALWAYS, repr=False)
+    having: Expression = field(default=ALWAYS, repr=False)
     order: tuple[OrderKey, ...] = field(default=(), repr=False)
     limit: int | None = field(default=None, repr=False)
+    offset: int = field(default=0, repr=False)
     #: The limits of the sums over bins, which use midpoints.
     edge_sums: tuple[EdgeSums, ...] = field(default=(), repr=False)
+    #: The linear combinations of answers that its expressions use.
+    forms: tuple[Form, ...] = field(default=(), repr=False)
 
     @cached_property
     def queries(self) -> tuple[LinearQuery, ...]:
-        """All queries: block by block, each in the order of `group_labels`."""
+        """All queries, block by block."""
         return tuple([query for block in self.blocks for query in block.queries])
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The place of every block's first answer among all answers, and the number of answers."""
+        return tuple(accumulate((len(block) for block in self.blocks), initial=0))
+
+    def answers_of(self, block: int, answers: Sequence[Any]) -> Sequence[Any]:
+        """Return those of all answers that belong to a block."""
+        return answers[self.starts[block] : self.starts[block + 1]]
 
     @cached_property
     def size(self) -> int:
@@ -170,11 +127,9 @@ class Statement:
 
         One answer may be shown in many columns. Group labels do not count.
         """
-        labels = self.group_labels
-        if not labels:
-            return len(self.queries)
-        rows = len(labels) if self.limit is None else min(len(labels), self.limit)
-        return max(len(self.queries), rows * (len(self.outputs) - len(labels[0])))
+        rows = len(self.group_labels) if self.limit is None else min(len(self.group_labels), self.limit)
+        shown = sum(not isinstance(output.source, GroupKey) for output in self.outputs)
+        return max(self.starts[-1], rows * shown)
 
     @cached_property
     def nbytes(self) -> int:
@@ -183,15 +138,17 @@ class Statement:
             query for sums in self.edge_sums for block in (sums.lower, sums.upper) for query in block
         ]
         queries = [*self.queries, *edges]
-        parts = len(queries) + len(self.group_labels) + len(self.outputs)
+        parts = len(queries) + len(self.group_labels) * len(self.outputs) + len(self.outputs)
         roots = (query.root for query in queries if query.root)
-        return len(self.text) + 512 * parts + diagram.nbytes(roots)
+        terms = sum(map(len, self.forms))
+        return len(self.text) + 512 * parts + 128 * terms + diagram.nbytes(roots)
 
     @cached_property
     def selects_by_noise(self) -> bool:
         """Whether noisy answers decide which rows the result has."""
-        by_answers = any(not isinstance(key.source, GroupKey) for key in self.order)
-        return self.having != ALWAYS or (by_answers and self.limit is not None)
+        by_answers = any(not is_public(key.source) for key in self.order)
+        cut = self.limit is not None or self.offset > 0
+        return not is_public(self.having) or (by_answers and cut)
 
     @cached_property
     def midpoint_columns(self) -> tuple[str, ...]:
@@ -204,29 +161,67 @@ class Statement:
         return any(isinstance(output.source, Average) for output in self.outputs)
 
     @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        """The distinct numbers from answers that the result shows, or ranks its rows by."""
+        found: dict[Number, None] = {}
+        pending = [output.source for output in self.outputs]
+        while pending:
+            for each in numbers(pending.pop()):
+                if each not in found:
+                    found[each] = None
+                    if isinstance(each, Rank):
+                        pending += [key.source for key in each.order]
+        return tuple(found)
+
+    @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """The pairs of blocks whose answers are combined in the result: sums and their counts."""
         found: dict[tuple[int, int], None] = {}
-        for output in self.outputs:
-            match output.source:
+        for number in self.numbers:
+            match number:
                 case Aggregate(block, _, int(count)) | Average(block, count, None):
                     found[block, count] = None
         return tuple(found)
 
     @cached_property
-    def free_blocks(self) -> tuple[ParallelBlock, ...]:
+    def moments(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of forms whose covariance an interval needs; a form with itself for its variance."""
+        found: dict[tuple[int, int], None] = {}
+        for number in self.numbers:
+            match number:
+                case Linear(forms):
+                    found |= dict.fromkeys(zip(forms, forms, strict=True))
+                case Ratio(above, below):
+                    for pair in zip(above, below, strict=True):
+                        found |= dict.fromkeys([(pair[0],) * 2, (pair[1],) * 2, pair])
+                case Quantile(crossings=crossings):
+                    found |= {(form, form): None for row in crossings for form in row}
+        return tuple([(a, b) for a, b in found if self.forms[a] and self.forms[b]])
+
+    @cached_property
+    def form_queries(self) -> dict[int, LinearQuery]:
+        """The linear query that each form in `moments` adds up to."""
+        return {
+            at: balanced(lambda a, b: a + b, [self.queries[i] * factor for i, factor in self.forms[at]])
+            for at in dict.fromkeys(at for pair in self.moments for at in pair)
+        }
+
+    @cached_property
+    def free_blocks(self) -> tuple[Block, ...]:
         """What is estimated beside the answers and never bought: as many rows as that takes."""
         edges = [block for sums in self.edge_sums for block in (sums.lower, sums.upper)]
         counts = [self.count_of(place) for place in range(len(self.edge_sums))]
         shared = [block for block in counts if block is not None for _ in range(2)]
         again = self.blocks if len(self.blocks) > 1 else ()
-        return (*edges, *shared, *again, *(self.blocks[left] for left, _ in self.pairs))
+        pairs = [self.blocks[left] for left, _ in self.pairs]
+        forms = [Block(self.domain, self.form_queries.values())] if self.moments else []
+        return (*edges, *shared, *again, *pairs, *forms)
 
     def count_of(self, edges: int) -> ParallelBlock | None:
         """The counts that sums over bins, one of `edge_sums`, are divided by; None if they are not."""
-        for output in self.outputs:
-            if isinstance(output.source, Average) and output.source.edges == edges:
-                return self.blocks[output.source.count]
+        for number in self.numbers:
+            if isinstance(number, Average) and number.edges == edges:
+                return self.blocks[number.count]
         return None
 
     @property
@@ -238,75 +233,130 @@ class Statement:
         """Return the result, given one answer per query."""
         values = [value.item() if isinstance(value, np.generic) else value for value in values]
         kept = self.select_rows(values)
-        columns = [self._column(output.source, values) for output in self.outputs]
-        return [tuple(column[row] for column in columns) for row in kept]
+        columns = [self.column(output.source, values) for output in self.outputs]
+        return [tuple(_shown(column[row]) for column in columns) for row in kept]
 
     def select_rows(self, values: Sequence[Value]) -> list[int]:
-        """Apply HAVING, ORDER BY and LIMIT: return indices into `group_labels`."""
-        if len(values) != len(self.queries):
-            raise QueryError(f"Expected {len(self.queries):,} answers, got {len(values):,}.")
-        if self.having == ALWAYS and not self.order:
-            return list(range(len(self.group_labels)))[: self.limit]
-        kept = evaluate(self.having, False, partial(self._decide, values))
-        rows = [int(row) for row in np.flatnonzero(kept)]
-        for key in reversed(self.order):
-            term = key.source
-            ranks: Sequence[Value] = (
-                term.ranks if isinstance(term, GroupKey) else self._column(term, values)
-            )
+        """Apply HAVING, ORDER BY, OFFSET and LIMIT: return indices into `group_labels`."""
+        if len(values) != self.starts[-1]:
+            raise QueryError(f"Expected {self.starts[-1]:,} answers, got {len(values):,}.")
+        rows = list(range(len(self.group_labels)))
+        if self.having != ALWAYS:
+            truths = self.column(self.having, values)
+            rows = [row for row in rows if truths[row] is True]
+        rows = self._sorted(rows, self.order, values)
+        end = None if self.limit is None else self.offset + self.limit
+        return rows[self.offset : end]
+
+    def _sorted(self, rows: list[int], order: Sequence[OrderKey], values: Sequence[Value]) -> list[int]:
+        for key in reversed(order):
+            ranks = self.order_values(key, values)
             nulls = [row for row in rows if ranks[row] is None]
             known = [row for row in rows if ranks[row] is not None]
             # Ties keep their order, even if it is descending.
             known.sort(key=ranks.__getitem__, reverse=key.descending)
             rows = nulls + known if key.nulls_first else known + nulls
-        return rows[: self.limit]
+        return rows
 
-    def _column(self, term: Expression | Term, values: Sequence[Value]) -> Sequence[Value]:
-        """Return one value per row."""
-        rows = len(self.group_labels)
+    def order_values(self, key: OrderKey, values: Sequence[Value]) -> Sequence[Value]:
+        """Return what each row is sorted by."""
+        return key.source.ranks if isinstance(key.source, GroupKey) else self.column(key.source, values)
+
+    def column(self, expression: Expression, values: Sequence[Value]) -> Sequence[Value]:
+        """Return an expression's value in every row."""
+        if isinstance(expression, GroupKey):
+            return expression.labels
+        known: dict[Expression, Sequence[Value]] = {}
+
+        def leaf(each: Expression) -> Sequence[Value]:
+            if each not in known:
+                known[each] = self._leaf(each, values)
+            return known[each]
+
+        return evaluate(expression, leaf, range(len(self.group_labels)))
+
+    def _leaf(self, term: Expression, values: Sequence[Value]) -> Sequence[Value]:
         match term:
-            case GroupKey():
-                return term.labels
+            case GroupKey(labels, _, of_groups):
+                return of_groups or labels
             case Aggregate(block, _, None):
-                return values[block * rows : (block + 1) * rows]
+                return self.answers_of(block, values)
             case Aggregate(block, _, int(count), middle):
                 return [
                     None if a is None or b is None else a + _like(b, middle) * b
-                    for a, b in self._pairs(block, count, values)
+                    for a, b in self._answer_pairs(block, count, values)
                 ]
             case Average(total, count):
-                return [_ratio(term, a, b) for a, b in self._pairs(total, count, values)]
-        return [term] * rows
+                return [_average(term, a, b) for a, b in self._answer_pairs(total, count, values)]
+            case Linear(forms):
+                return self.combine(forms, values)
+            case Ratio(above, below, positive):
+                columns = [self.combine(forms, values) for forms in (above, below)]
+                return [_divide(a, b, positive) for a, b in zip(*columns, strict=True)]
+            case Quantile(fraction, ends, counts, _, continuous):
+                return [
+                    quantile(fraction, ends, self.combine(row, values), continuous=continuous)
+                    for row in counts
+                ]
+            case Rank():
+                return self._ranks(term, values)
+        raise TypeError(f"{term!r} is not a column")
 
-    def _pairs(self, left: int, right: int, values: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    def combine(self, forms: Iterable[int], values: Sequence[Value]) -> list[Value]:
+        """Return linear combinations of answers; None where one of them is not known."""
+        found: dict[int, Value] = {}
+        for at in forms:
+            if at not in found:
+                terms = [(values[i], factor) for i, factor in self.forms[at]]
+                known = all(value is not None for value, _ in terms)
+                found[at] = sum(_like(v, f) * v for v, f in terms) if known else None
+        return [found[at] for at in forms]
+
+    def _ranks(self, rank: Rank, values: Sequence[Value]) -> list[Value]:
+        rows = range(len(self.group_labels))
+        keys = [self.order_values(key, values) for key in rank.order]
+        found: list[Value] = [None] * len(rows)
+        for part in sorted(set(rank.partitions)):
+            own = [row for row in rows if rank.partitions[row] == part]
+            place = dense = 0
+            before = None
+            for number, row in enumerate(self._sorted(own, rank.order, values), start=1):
+                key = tuple(column[row] for column in keys)
+                if before is None or key != before:
+                    place, dense, before = number, dense + 1, key
+                found[row] = {"RANK": place, "DENSE_RANK": dense}.get(rank.kind, number)
+        return found
+
+    def _answer_pairs(
+        self, left: int, right: int, values: Sequence[Value]
+    ) -> Iterator[tuple[Value, Value]]:
         """Return the answers of two blocks, row by row."""
-        return zip(*(self._column(Aggregate(at), values) for at in (left, right)), strict=True)
-
-    def _decide(self, values: Sequence[Value], leaf: Predicate, unknown: bool) -> Mask:
-        """Evaluate a HAVING leaf on every row."""
-        match leaf:
-            case TruthValue():
-                return np.full(len(self.group_labels), leaf.decide(unknown))
-            case IsNull(term):
-                return np.array([value is None for value in self._column(term, values)], dtype=bool)
-            case Comparison(symbol, left, right):
-                compare = OPERATORS[symbol]
-                pairs = zip(*(self._column(side, values) for side in (left, right)), strict=True)
-                truths = [unknown if None in pair else compare(*pair) for pair in pairs]
-                return np.array(truths, dtype=bool)
-        raise TypeError(f"{leaf!r} is not a predicate over rows")
+        return zip(*(self.answers_of(at, values) for at in (left, right)), strict=True)
 
 
 def _like(value: Value, number: Fraction) -> Value:
     """Return a number as a value can be combined with it: exactly, or as a float."""
-    return float(number) if isinstance(value, float) else number
+    if isinstance(value, float):
+        return float(number)
+    return number.numerator if number.denominator == 1 else number
 
 
-def _ratio(average: Average, total: Value, count: Value) -> Value:
-    """Divide a sum by a count; None unless both are known, and the count is positive."""
-    if total is None or count is None or not count > 0:
+def _divide(a: Value, b: Value, positive: bool) -> Value:
+    if a is None or b is None or b == 0 or (positive and b < 0):
         return None
-    value = total / count
-    if average.middle:
+    return a / b
+
+
+def _average(average: Average, total: Value, count: Value) -> Value:
+    """Divide a sum by a count; None unless both are known, and the count is positive."""
+    value = _divide(total, count, positive=True)
+    if value is not None and average.middle:
         value += _like(value, average.middle)
     return average.within(value) if isinstance(value, float) else value
+
+
+def _shown(value: Value) -> Value:
+    """Return a value as a result has it: an exact number that was computed as an int or a float."""
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return value

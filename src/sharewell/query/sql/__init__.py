@@ -1,7 +1,9 @@
 """SQL to linear queries: a subset of SQL over one table, compiled from public information only.
 
-`text` tokenizes and finds names, `grammar` parses and checks words and trees, and `select` compiles the
-clauses, one rule for each, with `groups`, `aggregates`, `conditions` and `constants`.
+`text` tokenizes and finds names, `grammar` parses and checks words and trees, `rewrite` puts subqueries
+in their places, and `select` compiles the clauses, one rule for each. What is bought are the blocks of
+`aggregates`, `quantiles` and `groups`, over the rows of `conditions`. What is computed from their answers
+are the expressions of `expressions`, `forms` and `windows`; on columns, `cells` evaluates them.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from sharewell.errors import QueryTooComplex, SqlError
 from sharewell.query.diagram import limited
 from sharewell.query.domain import Domain
 from sharewell.query.sql.grammar import parse, too_deep
+from sharewell.query.sql.rewrite import rewrite
+from sharewell.query.sql.schema import describe
 from sharewell.query.sql.select import MAX_QUERIES, compile_select, too_large
 from sharewell.query.sql.text import Source, normalize_sql
 from sharewell.query.statement import Statement
@@ -74,9 +78,11 @@ def compiled_before(text: str, domain: Domain, table: str = "people") -> Stateme
 
 def compile_anew(text: str, domain: Domain, table: str, most: int = MAX_QUERIES) -> Statement:
     """Compile a text without the cache. Errors point into the text as it was written."""
+    if (schema := describe(text, domain, table)) is not None:
+        return schema
     source = Source.of(text, domain, table)
     try:
-        return compile_select(parse(source), source, most)
+        return compile_select(rewrite(parse(source), source), source, most)
     except RecursionError:
         raise too_deep() from None
 

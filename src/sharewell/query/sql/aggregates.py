@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlglot import exp
@@ -22,14 +22,19 @@ from sharewell.query.diagram import MAX_WEIGHT, Weights
 from sharewell.query.domain import Column
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
+from sharewell.query.expression import Constant, type_of
+from sharewell.query.functions import OTHER
 from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
+from sharewell.query.sql.cells import CellValues, evaluate_cells, mask_query
 from sharewell.query.sql.conditions import Conditions, is_null
-from sharewell.query.sql.constants import constant_text, read_constant, type_name
+from sharewell.query.sql.grammar import CALL
+from sharewell.query.sql.text import shortened
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
+#: Functions that count rows on which a condition is true.
+COUNT_IF = {f"COUNT_IF{CALL}", f"COUNTIF{CALL}"}
 
-#: The branches of a CASE: their numbers, None for NULL, and the rows that fit their conditions.
-Branches = list[tuple[Fraction | None, LinearQuery]]
+#: What a row adds to a sum, and the rows that have a number.
 _Weighted = tuple[LinearQuery, LinearQuery]
 
 
@@ -81,21 +86,31 @@ class Aggregates(Conditions):
     def queries(self, node: exp.Expr) -> AggregateQueries:
         """Compile an aggregate."""
         rows = self.rows
-        if isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.Sum | exp.Avg):
+        if isinstance(node, exp.Filter):
             rows = rows & self.select(node.expression.this)
             node = node.this
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return AggregateQueries((rows,))
+        if isinstance(node, exp.Anonymous) and node.name in COUNT_IF and len(node.expressions) == 1:
+            return AggregateQueries((self.select(node.expressions[0]) & rows,))
         if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
             hint = "Use COUNT, SUM or AVG, each with at most one FILTER."
             raise self.source.error(node, "Unsupported aggregate.", hint)
         if node.this is None or isinstance(node.this, exp.Star):
             hint = "Write COUNT(*), or name a column."
             raise self.source.error(node, "The aggregate has no argument.", hint)
+        if isinstance(node.this, exp.Distinct):
+            raise self._distinct(node)
         argument = node.this.unnest()
         if isinstance(node, exp.Count):
             return AggregateQueries((self._known(argument).where(rows),))
         return self._numbers(argument, average=isinstance(node, exp.Avg)).where(rows)
+
+    def _distinct(self, node: exp.Expr) -> Exception:
+        written = self.source.quote(node.this.expressions[0])
+        message = f"{shortened(self.source.quote(node))} is not supported: one row alone can change it."
+        hint = f"Count the rows of each value: SELECT {written}, COUNT(*) ... GROUP BY {written}."
+        return self.source.error(node, message, hint)
 
     def _known(self, argument: exp.Expr) -> LinearQuery:
         """Return the rows on which the argument of COUNT is not NULL."""
@@ -105,9 +120,19 @@ class Aggregates(Conditions):
             column = self.source.column(argument)
             null, _ = is_null(column)
             return self._cells(column, ~null[column.groups])
-        if isinstance(argument, exp.Case):
-            return _first_match(self._branches(argument), _is_known)
-        return self.everything * _is_known(read_constant(argument, self.source))
+        if isinstance(argument, exp.Case) and not argument.args.get("this"):
+            return self._case(argument)[1]
+        if not self._is_scalar(argument):
+            return self._weighted(argument)[1]
+        found = self.translator.translate(argument)
+        if isinstance(found, Constant):
+            return self.everything * int(found.value is not None)
+        values = evaluate_cells(self.source, argument, found)
+        return values.query(self.source.domain, lambda value: value is not None)
+
+    def _is_scalar(self, argument: exp.Expr) -> bool:
+        """Whether an expression uses no measure."""
+        return not any(self.source.find_measure(each) for each in argument.find_all(exp.Column))
 
     def _numbers(self, argument: exp.Expr, *, average: bool) -> AggregateQueries:
         """Return the number that each row adds to a sum and, for AVG, the rows that have a number."""
@@ -116,15 +141,111 @@ class Aggregates(Conditions):
             if measure is not None:
                 return self._measured(measure, average=average)
             return self._column_numbers(argument, average=average)
-        if isinstance(argument, exp.Case):
-            branches = self._branches(argument)
-        else:
-            branches = [(self._number(argument), self.everything)]
-        known = list({number for number, _ in branches if number is not None})
+        if isinstance(argument, exp.Case) and (column := self._only_column(argument)):
+            # CASE WHEN condition THEN column END: the column's own sum, over some rows.
+            branch, rows = column
+            return self._numbers(branch, average=average).where(rows)
+        total, count = self._weighted(argument)
+        return AggregateQueries((total, count) if average else (total,))
+
+    def _only_column(self, node: exp.Case) -> tuple[exp.Expr, LinearQuery] | None:
+        """Return the column that a CASE returns on some rows, where it is NULL on all others."""
+        branches = [*((each.this, each.args["true"].unnest()) for each in node.args["ifs"])]
+        default = node.args.get("default")
+        if len(branches) != 1 or node.args.get("this") or not isinstance(branches[0][1], exp.Column):
+            return None
+        if default is not None and not isinstance(default, exp.Null):
+            return None
+        return branches[0][1], self.select(branches[0][0])
+
+    def _weighted(self, node: exp.Expr) -> _Weighted:
+        """Return the sum of an expression's numbers, and the count of rows that have one."""
+        node = node.unnest()
+        if isinstance(node, exp.Case) and not node.args.get("this"):
+            return self._case(node)
+        if isinstance(node, exp.Column):
+            found = self._numbers(node, average=True)
+            if found.edges or found.middle:
+                message = f"{shortened(self.source.quote(node))} cannot be combined with others in a sum."
+                hint = f"Write SUM({self.source.quote(node)}) FILTER (WHERE ...)."
+                raise self.source.error(node, message, hint)
+            return found.bought[0], found.bought[1]
+        if not self._is_scalar(node):
+            message = "Sums of computed measures are not supported."
+            hint = "Sum the measure itself, and compute with the result: SUM(wage) * 40."
+            raise self.source.error(node, message, hint)
+        found_expression = self.translator.translate(node)
+        type_ = type_of(found_expression)
+        if type_ not in ("number", "boolean", "null"):
+            written = shortened(self.source.quote(node))
+            message = f"SUM and AVG require numbers, but {written} is {type_}."
+            raise self.source.error(node, message, "Write a number.")
+        if isinstance(found_expression, Constant):
+            number = found_expression.value
+            if number is None:
+                return LinearQuery.zero(self.source.domain), LinearQuery.zero(self.source.domain)
+            # As numbers from the text, on the same grid as those of other branches.
+            unit, [whole] = on_grid([Fraction(number)])
+            return self.everything * whole * unit, self.everything
+        return self._sum_of(evaluate_cells(self.source, node, found_expression))
+
+    def _sum_of(self, found: CellValues) -> _Weighted:
+        """Return the sum and the count of numbers that are known for every cell."""
+        numbers = [None if value is None or value is OTHER else Fraction(value) for value in found.values]
+        known = list(dict.fromkeys(number for number in numbers if number is not None))
         unit, whole = on_grid(known)
-        weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
-        total = _first_match(branches, lambda number: weights.get(number, 0)) * unit
-        return AggregateQueries((total, _first_match(branches, _is_known)) if average else (total,))
+        weights = dict(zip(known, whole, strict=True))
+        count = found.query(self.source.domain, lambda value: value is not None and value is not OTHER)
+        if len(found.levels) == 1:
+            vector = np.array([weights.get(number, 0) for number in numbers], dtype=np.int64)
+            return LinearQuery.of_vectors(self.source.domain, {found.levels[0]: vector}) * unit, count
+        places = np.array([weights.get(number, 0) for number in numbers]).reshape(found.shape)
+        parts = [
+            mask_query(self.source.domain, found.levels, places == weight) * weight
+            for weight in sorted({*whole} - {0})
+        ]
+        zero = LinearQuery.zero(self.source.domain)
+        return (balanced(lambda a, b: a + b, parts) if parts else zero) * unit, count
+
+    def _case(self, node: exp.Case) -> _Weighted:
+        """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
+        zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
+        results = [*(each.args["true"] for each in node.args["ifs"]), default]
+        rows = [*(self.select(each.this) for each in node.args["ifs"]), self.everything]
+        numbers = [self._constant_number(result) for result in results]
+        unit = Fraction(1)
+        if _VARIES in numbers:
+            weighted = [self._weighted(result) for result in results]
+        else:
+            known = list(dict.fromkeys(number for number in numbers if number is not None))
+            unit, whole = on_grid(known)
+            weights = dict(zip(known, whole, strict=True))
+            weighted = [
+                (zero, zero) if n is None else (self.everything * weights[n], self.everything)
+                for n in numbers
+            ]
+
+        # Two neighbouring parts of a CASE combine like two branches: the second applies to the rows that
+        # the first leaves. So the parts combine in a balanced tree, and not branch by branch.
+        def then(first: _Branch, second: _Branch) -> _Branch:
+            total, count, matched = first
+            other, more, rows = second
+            left = ~matched
+            return total + other.where(left), count + more.where(left), matched | rows
+
+        branches = zip(weighted, rows, strict=True)
+        parts = [(total.where(own), count.where(own), own) for (total, count), own in branches]
+        total, count, _ = balanced(then, parts)
+        return total * unit, count
+
+    def _constant_number(self, node: exp.Expr) -> Any:
+        """Return the number of a branch, None for NULL; _VARIES if it is not the same in all rows."""
+        if node.find(exp.Column):
+            return _VARIES
+        found = self.translator.translate(node)
+        if isinstance(found, Constant) and type_of(found) in ("number", "boolean", "null"):
+            return found.value if found.value is None else Fraction(found.value)
+        return _VARIES
 
     def _measured(self, measure: Measure, *, average: bool) -> AggregateQueries:
         """Return the centred sum of a measure, in its unit, and the number of its values."""
@@ -143,47 +264,18 @@ class Aggregates(Conditions):
         attribute = column.attribute
         found = () if column.bins else _sum_weights(attribute)
         if not found:
-            hint = "SUM and AVG require a numeric or boolean column."
+            hint = f"Count its values: SELECT {column.name}, COUNT(*) ... GROUP BY {column.name}."
             raise self.source.error(node, f'Column "{column.name}" is not numeric.', hint)
         total, *edges = (self._cells(column, weights) * unit for unit, weights in found)
         count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))
         bins = attribute if isinstance(attribute, Binned) else None
         return AggregateQueries((total, count) if average else (total,), tuple(edges), bins)
 
-    def _branches(self, node: exp.Case) -> Branches:
-        default = node.args.get("default")
-        return [
-            *((self._number(each.args["true"]), self.select(each.this)) for each in node.args["ifs"]),
-            (self._number(default) if default else None, self.everything),
-        ]
 
-    def _number(self, node: exp.Expr) -> Fraction | None:
-        if isinstance(node.unnest(), exp.Column):
-            hint = "To sum a column over some rows, write SUM(income) FILTER (WHERE ...)."
-            raise self.source.error(node, "A branch of CASE must be a number, not a column.", hint)
-        constant = read_constant(node, self.source)
-        if constant is None or isinstance(constant, Fraction):
-            return constant
-        message = f"SUM and AVG require numbers, but {constant_text(constant)} is {type_name(constant)}."
-        raise self.source.error(node, message, "Write a number.")
+_VARIES = object()
 
-
-def _first_match(branches: Branches, weight: Callable[[Fraction | None], int]) -> LinearQuery:
-    """Return the query that gives each row the weight of the first branch whose condition it fits.
-
-    Two neighbouring parts of a CASE combine like two branches: the second applies to the rows that the
-    first leaves. So the parts combine in a balanced tree, and not branch by branch.
-    """
-
-    def then(first: _Weighted, second: _Weighted) -> _Weighted:
-        (total, matched), (other, more) = first, second
-        return total + other.where(~matched), matched | more
-
-    return balanced(then, [(rows * weight(number), rows) for number, rows in branches])[0]
-
-
-def _is_known(value: object) -> int:
-    return int(value is not None)
+#: What a branch of CASE adds to a sum and to its count, and the rows that fit its condition.
+_Branch = tuple[LinearQuery, LinearQuery, LinearQuery]
 
 
 def on_grid(

@@ -1,4 +1,7 @@
-"""WHERE and HAVING: from the parse tree to a predicate.
+"""WHERE: from the parse tree to a predicate over cells.
+
+A column against constants is decided by its order and labels. Any other expression of columns is
+evaluated on every cell.
 
 A comparison is unknown on NULL. On the `other` cell of numbers and dates, whose rows may have any
 value, order comparisons are unknown, and so is equality with an undeclared value. The `other` cell of a
@@ -8,9 +11,9 @@ category is one more category.
 from __future__ import annotations
 
 import datetime as dt
-from abc import ABC, abstractmethod
+import operator
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,9 +21,12 @@ import numpy as np
 from sqlglot import exp
 
 from sharewell.errors import CutsThroughBin, SqlError, Suggestion, UnknownName
-from sharewell.query.attribute import Boolean, BoundInsideCell, Date, Mask, Ordered
+from sharewell.query.attribute import Boolean, BoundInsideCell, Category, Date, Mask, Ordered
 from sharewell.query.domain import Column
+from sharewell.query.expression import Call, Expression, Field, type_of
+from sharewell.query.expression import Constant as ConstantExpression
 from sharewell.query.predicate import And, IsTruth, Not, Or, Predicate, TruthValue
+from sharewell.query.sql.cells import CellValues, evaluate_cells, field_of
 from sharewell.query.sql.constants import (
     DATE_HINT,
     Constant,
@@ -28,24 +34,21 @@ from sharewell.query.sql.constants import (
     like_matcher,
     parse_date,
     parse_number,
-    read_constant,
     type_name,
 )
+from sharewell.query.sql.expressions import SYMBOLS, Translator, chain
 from sharewell.query.sql.text import Source, did_you_mean, listing
-from sharewell.query.statement import OPERATORS, Aggregate, Average, Comparison, IsNull
 
-Operand = Column | Aggregate | Average | Constant
+Operand = Column | Constant | Call
 
-_SYMBOLS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
+OPERATORS: dict[str, Callable[[str, str], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *_SYMBOLS}
+_LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *SYMBOLS}
 
 
 #: Where a condition on a column is true, and where it is unknown: masks over the column's labels.
@@ -53,21 +56,42 @@ Truth = tuple[Mask, Mask]
 
 
 @dataclass
-class Conditions(ABC):
-    """Compiles conditions; a subclass says what their operands are and what a column's labels select."""
+class Conditions:
+    """Compiles conditions; a subclass says what the labels of a column select."""
 
     source: Source
 
-    @abstractmethod
+    def __post_init__(self) -> None:
+        self.translator = Translator(self.source, self._leaf)
+
+    def _leaf(self, node: exp.Expr) -> Expression | None:
+        """Read a column as a field of an expression."""
+        return field_of(self.source.column(node)) if isinstance(node, exp.Column) else None
+
     def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
         """Return the predicate for masks over a column's labels."""
+        raise NotImplementedError
+
+    def on_cells(self, node: exp.Expr) -> Predicate:
+        """Return the predicate for a condition that is evaluated on every cell."""
+        found = self.translator.translate(node)
+        if type_of(found) not in ("boolean", "null"):
+            raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
+        if isinstance(found, ConstantExpression):
+            return TruthValue(found.value)
+        return evaluate_cells(self.source, node, found).truth(self.source.domain)
+
+    def values(self, node: exp.Expr) -> CellValues:
+        """Evaluate an expression on every cell."""
+        return evaluate_cells(self.source, node, self.translator.translate(node))
 
     def operand(self, node: exp.Expr) -> Operand:
-        """Read an operand of a comparison: a column or a constant."""
+        """Read an operand of a comparison: a column, a constant, or an expression of columns."""
         node = node.unnest()
         if isinstance(node, exp.Column):
             return self.source.column(node)
-        return read_constant(node, self.source)
+        found = self.translator.translate(node)
+        return found.value if isinstance(found, ConstantExpression) else found  # type: ignore[return-value]
 
     def compile(self, node: exp.Expr) -> Predicate:
         """Compile a condition."""
@@ -75,9 +99,9 @@ class Conditions(ABC):
             case exp.Paren():
                 return self.compile(node.this)
             case exp.And():
-                return And(tuple(map(self.compile, _chain(node))))
+                return And(tuple(map(self.compile, chain(node))))
             case exp.Or():
-                return Or(tuple(map(self.compile, _chain(node))))
+                return Or(tuple(map(self.compile, chain(node))))
             case exp.Not():
                 return Not(self.compile(node.this))
             case exp.Is():
@@ -86,45 +110,33 @@ class Conditions(ABC):
                 return self._in(node)
             case exp.Between():
                 value = self.operand(node.this)
-                low, high = self.operand(node.args["low"]), self.operand(node.args["high"])
-                return And(
-                    (self._compare(node, ">=", value, low), self._compare(node, "<=", value, high))
-                )
+                ends = (">=", self.operand(node.args["low"])), ("<=", self.operand(node.args["high"]))
+                if _is_computed(value) or any(_is_computed(end, Column) for _, end in ends):
+                    return self.on_cells(node)
+                return And(tuple(self._compare(node, symbol, value, end) for symbol, end in ends))
             case exp.Like():
                 return self._like(node, "")
             case exp.Escape(this=exp.Like()):
-                escape = read_constant(node.expression, self.source)
-                if not isinstance(escape, str):
-                    message = "ESCAPE requires a character in single quotes."
-                    raise self.source.error(node, message, "Example: ESCAPE '!'.")
-                return self._like(node.this, escape)
-            case _ if type(node) in _SYMBOLS:
+                return self._like(node.this, self.translator.escape(node))
+            case _ if type(node) in SYMBOLS:
                 left, right = self.operand(node.this), self.operand(node.expression)
-                return self._compare(node, _SYMBOLS[type(node)], left, right)
+                if _is_computed(left) or _is_computed(right):
+                    return self.on_cells(node)
+                return self._compare(node, SYMBOLS[type(node)], left, right)
         return self._bare(node)
 
     def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
+        if isinstance(left, Column) and isinstance(right, Column):
+            return self.on_cells(node)
         if isinstance(left, Column):
             return self._compare_column(node, symbol, left, right)
         if isinstance(right, Column):
             return self._compare_column(node, _MIRRORED[symbol], right, left)
         if left is None or right is None:
             return TruthValue(None)
-        if isinstance(left, Aggregate | Average) or isinstance(right, Aggregate | Average):
-            for side in (left, right):
-                if not isinstance(side, Aggregate | Average | Fraction):
-                    message = f"Cannot compare an aggregate with {_described(side)}."
-                    raise self.source.error(node, message, "Compare it with a number.")
-            return Comparison(symbol, left, right)
-        if type(left) is not type(right):
-            message = f"Cannot compare {_described(left)} with {_described(right)}."
-            raise self.source.error(node, message, "Compare values of the same type.")
-        return TruthValue(OPERATORS[symbol](left, right))
+        return self.on_cells(node)
 
     def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Operand) -> Predicate:
-        if isinstance(other, Column | Aggregate | Average):
-            message = "A column can only be compared with a constant."
-            raise self.source.error(node, message, "Compare each column with a constant.")
         if other is None:
             return TruthValue(None)
         if symbol not in ("=", "<>"):
@@ -136,10 +148,14 @@ class Conditions(ABC):
     def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> Truth:
         """Return where a column is <, <=, > or >= a constant."""
         attribute = column.attribute
+        if isinstance(attribute, Category) and isinstance(constant, str):
+            return self._text_order(column, symbol, constant)
         if column.is_text or not isinstance(attribute, Ordered):
             message = f'Column "{column.name}" has no order, so {symbol} is not supported.'
-            like = ", LIKE" if column.is_text else ""
-            raise self.source.error(node, message, f"Use =, <>, IN{like} or IS NULL.")
+            hint = f"Use =, <>, IN{', LIKE' if column.is_text else ''} or IS NULL."
+            if isinstance(attribute, Ordered):
+                hint = f"Compare {attribute.name} itself: {attribute.name} {symbol} ..."
+            raise self.source.error(node, message, hint)
         try:
             point = self._point(node, column, constant)
             below = attribute.below(point, inclusive=symbol in ("<=", ">"))
@@ -147,6 +163,13 @@ class Conditions(ABC):
             raise self._splits_bin(node, attribute, symbol, constant, bound.cell) from None
         declared = attribute.mask(slice(0, len(attribute.values)))
         return below if symbol in ("<", "<=") else declared & ~below, ~declared
+
+    def _text_order(self, column: Column, symbol: str, constant: str) -> Truth:
+        """Return where text comes before or after a constant, character by character."""
+        compare = OPERATORS[symbol]
+        labels = column.labels
+        true = np.array([label is not None and compare(label, constant) for label in labels], dtype=bool)
+        return true, np.array([label is None for label in labels], dtype=bool)
 
     def _position(
         self, node: exp.Expr, column: Column, constant: Constant, symbol: str = "="
@@ -182,11 +205,11 @@ class Conditions(ABC):
 
     def _in(self, node: exp.In) -> Predicate:
         operand, members = self.operand(node.this), node.expressions
+        constants = [self.operand(member) for member in members]
+        if not isinstance(operand, Column) or any(_is_computed(each, Column) for each in constants):
+            return self.on_cells(node)
         if not members:
             raise self.source.error(node, "IN requires at least one value.", "List a value.")
-        constants = [read_constant(member, self.source) for member in members]
-        if not isinstance(operand, Column):
-            return Or(tuple(self._compare(node, "=", operand, constant) for constant in constants))
         positions = [
             self._position(member, operand, constant)
             for member, constant in zip(members, constants, strict=True)
@@ -204,32 +227,28 @@ class Conditions(ABC):
         if type(this) in _LOGICAL:
             return IsTruth(self.compile(this), None)
         operand = self.operand(this)
-        match operand:
-            case Column():
-                return self.on_column(operand, *is_null(operand))
-            case Aggregate() | Average():
-                return IsNull(operand)
-        return TruthValue(operand is None)
+        if isinstance(operand, Column):
+            return self.on_column(operand, *is_null(operand))
+        return self.on_cells(node)
 
     def _like(self, node: exp.Like, escape: str) -> Predicate:
         operand, pattern = self.operand(node.this), self.operand(node.expression)
         if operand is None or pattern is None:
             return TruthValue(None)
-        if not isinstance(pattern, str) or not isinstance(operand, Column | str):
-            message = "LIKE requires a text column and a pattern in single quotes."
-            raise self.source.error(node, message, "Example: state LIKE 'New%'.")
-        if isinstance(operand, str):
-            matches = like_matcher(node, self.source, pattern, escape, len(operand))
-            found: Predicate = TruthValue(matches(operand))
-        elif operand.is_text:
+        if not isinstance(pattern, str) or not isinstance(operand, Column):
+            found = self.translator.like(node, escape)
+            if isinstance(found, ConstantExpression):
+                return TruthValue(found.value)
+            return evaluate_cells(self.source, node, found).truth(self.source.domain)
+        if operand.is_text:
             labels = [label for label in operand.labels if isinstance(label, str)]
             matches = like_matcher(node, self.source, pattern, escape, max(map(len, labels)))
             positions = [operand.positions[label] for label in labels if matches(label)]
-            found = self.on_column(operand, *_one_of(operand, positions))
+            liked = self.on_column(operand, *_one_of(operand, positions))
         else:
             message = f'LIKE requires text, but column "{operand.name}" is not text.'
             raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
-        return Not(found) if node.args.get("negate") else found
+        return Not(liked) if node.args.get("negate") else liked
 
     def _bare(self, node: exp.Expr) -> Predicate:
         """Compile a column or a constant that is a condition by itself."""
@@ -242,7 +261,7 @@ class Conditions(ABC):
                 raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
             case bool() | None:
                 return TruthValue(operand)
-        raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
+        return self.on_cells(node)
 
     def _splits_bin(
         self, node: exp.Expr, attribute: Ordered, symbol: str, constant: Constant, cell: int
@@ -310,20 +329,12 @@ def _one_of(column: Column, positions: Iterable[int | None], *, null: bool = Fal
     return true, unknown
 
 
-def _chain(node: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of a AND b AND c... without recursion: a chain may have thousands."""
-    kind, parts = type(node), []
-    while type(node) is kind:
-        parts.append(node.expression)
-        node = node.this
-    return [node, *reversed(parts)]
+def _is_computed(operand: Operand, *kinds: type) -> bool:
+    """Whether an operand is an expression of columns, or of one of these kinds."""
+    return isinstance(operand, (Call, Field, *kinds))
 
 
 def _example(column: Column) -> str:
     """Return a comparison with the column's first label."""
     label = column.labels[0]
     return f"{column.name} = {constant_text(label) if isinstance(label, str | bool) else label}"
-
-
-def _described(constant: Constant) -> str:
-    return f"{constant_text(constant)} ({type_name(constant)})"

@@ -1,9 +1,8 @@
-"""Constants: numbers, text, dates, booleans and NULL, exact arithmetic, and LIKE patterns."""
+"""Constants: numbers, text, dates, booleans and NULL, and LIKE patterns."""
 
 from __future__ import annotations
 
 import datetime as dt
-import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -33,53 +32,15 @@ _TYPE_NAMES: dict[type, str] = {
     dt.date: "a date",
     Fraction: "a number",
 }
-_ARITHMETIC: dict[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] = {
-    exp.Add: operator.add,
-    exp.Sub: operator.sub,
-    exp.Mul: operator.mul,
-    exp.Div: operator.truediv,
-}
 
 
-def read_constant(node: exp.Expr, source: Source) -> Constant:
-    """Evaluate a constant expression; refuse anything else."""
-    match node:
-        case exp.Literal(is_string=True):
-            return str(node.this)
-        case exp.Literal():
-            number = parse_number(node.name)
-            if number is None:
-                hint = "Write it as 12.5 or 1e6, with fewer than 100 digits."
-                raise source.error(node, f'Invalid number "{shortened(node.name)}".', hint)
-            return _bounded(node, source, number)
-        case exp.Boolean():
-            return bool(node.this)
-        case exp.Null():
-            return None
-        case exp.Paren():
-            return read_constant(node.this, source)
-        case exp.Cast():
-            return _cast(node, source)
-        case exp.Neg():
-            return _bounded(node, source, -_operand(node.this, source))
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            left, right = _operand(node.left, source), _operand(node.right, source)
-            if isinstance(node, exp.Div) and right == 0:
-                raise source.error(node, "Division by zero.", "Use another divisor.")
-            return _bounded(node, source, _ARITHMETIC[type(node)](left, right))
-        case exp.Column():
-            message = "Arithmetic on columns is not supported."
-            hint = "Rewrite the condition: age > 20 instead of age - 10 > 10."
-        case exp.Count() | exp.Sum() | exp.Avg() | exp.Filter():
-            message = "An aggregate is not allowed here."
-            hint = "Use it in the SELECT list, HAVING or ORDER BY, without arithmetic."
-        case exp.Case():
-            message = "CASE is only supported inside COUNT, SUM and AVG."
-            hint = "Write the condition with AND and OR."
-        case _:
-            message = "Expected a constant."
-            hint = "Write a number, 'text', DATE '2024-12-31', TRUE, FALSE or NULL."
-    raise source.error(node, message, hint)
+def read_number(node: exp.Literal, source: Source) -> Fraction:
+    """Read a number, exactly."""
+    number = parse_number(node.name)
+    if number is None:
+        hint = "Write it as 12.5 or 1e6, with fewer than 100 digits."
+        raise source.error(node, f'Invalid number "{shortened(node.name)}".', hint)
+    return bounded(node, source, number)
 
 
 def parse_date(text: str) -> dt.date | None:
@@ -116,27 +77,11 @@ def type_name(constant: Constant) -> str:
     return _TYPE_NAMES[type(constant)]
 
 
-def _bounded(node: exp.Expr, source: Source, number: Fraction) -> Fraction:
+def bounded(node: exp.Expr, source: Source, number: Fraction) -> Fraction:
+    """Refuse numbers with too many digits."""
     if abs(number.numerator) >= LIMIT or number.denominator >= LIMIT:
         raise source.error(node, "The number has too many digits.", "Round it.")
     return number
-
-
-def _cast(node: exp.Cast, source: Source) -> dt.date:
-    if not node.to.is_type("date") or not node.this.is_string:
-        raise source.error(node, "Only strings can be cast, and only to DATE.", DATE_HINT)
-    date = parse_date(node.this.name)
-    if date is None:
-        raise source.error(node, f"Invalid date {constant_text(node.this.name)}.", DATE_HINT)
-    return date
-
-
-def _operand(node: exp.Expr, source: Source) -> Fraction:
-    constant = read_constant(node, source)
-    if isinstance(constant, Fraction):
-        return constant
-    message = f"Arithmetic requires numbers, but {constant_text(constant)} is {type_name(constant)}."
-    raise source.error(node, message, "Write the value itself.")
 
 
 def like_matcher(

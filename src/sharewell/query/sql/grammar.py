@@ -4,20 +4,24 @@ Words are checked before parsing, because tokens know their location, and becaus
 has to guess at a word or warn about one. The parser is lenient: it accepts `BETWEEN 1 2`, `ORDER BY n, ,
 m` or a keyword as a name without an error. So the tree must also account for every token: exactly as
 many ANDs, commas and numbers as its nodes are written with.
+
+The parser knows 700 functions, and turns many of them into other expressions. It is to leave ours as
+they are written, so each gets a name that it does not know: its own with `CALL` behind it.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlglot import ParseError, Token, TokenType, exp
 from sqlglot.dialects import DuckDB
 
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
-from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, shortened
+from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS
+from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, did_you_mean, shortened
 
 #: The maximum nesting of parentheses, CASE, NOT and signs. The parser is recursive: twice this depth
 #: still leaves enough of Python's stack to the caller.
@@ -35,20 +39,44 @@ _PREFIXES = {*_types("NOT DASH PLUS")}
 
 #: Tokens that may be names, and all allowed tokens.
 NAMES = {*_types("VAR IDENTIFIER DATE FIRST")}
-WORDS = NAMES | {
-    *_types("NUMBER STRING NULL TRUE FALSE COMMA DOT L_PAREN R_PAREN DCOLON"),
-    *_types("SELECT FROM WHERE GROUP_BY HAVING ORDER_BY ASC DESC LIMIT ALIAS FILTER"),
-    *_types("AND OR NOT IS ISNULL NOTNULL EQ NEQ LT LTE GT GTE BETWEEN IN LIKE ESCAPE"),
-    *_types("PLUS DASH STAR SLASH CASE WHEN THEN ELSE END"),
+#: The types of CAST.
+TYPES = {*_types("INT BIGINT SMALLINT TINYINT DOUBLE FLOAT DECIMAL TEXT VARCHAR BOOLEAN")}
+WORDS = (
+    NAMES
+    | TYPES
+    | {
+        *_types("NUMBER STRING NULL TRUE FALSE COMMA DOT L_PAREN R_PAREN DCOLON L_BRACKET R_BRACKET"),
+        *_types("SELECT FROM WHERE GROUP_BY HAVING ORDER_BY ASC DESC LIMIT OFFSET ALIAS FILTER"),
+        *_types("AND OR NOT IS ISNULL NOTNULL EQ NEQ LT LTE GT GTE BETWEEN IN LIKE ILIKE ESCAPE"),
+        *_types("SIMILAR_TO TILDE DISTINCT INTERVAL PLUS DASH STAR SLASH DIV MOD DSTAR CARET DPIPE"),
+        *_types("CASE WHEN THEN ELSE END OVER PARTITION_BY ROWS RANGE STRUCT"),
+        *_types("ALL ROLLUP CUBE GROUPING_SETS WITH UNION"),
+    }
+)
+#: Functions that the parser reads in their own ways.
+PARSED = {"COUNT", "SUM", "AVG", "CAST", "TRY_CAST", "EXTRACT"}
+#: Functions that need not be in the table of scalar functions: aggregates, and those of windows.
+AGGREGATE_FUNCTIONS = {
+    *("COUNT_IF", "COUNTIF", "MEDIAN", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT"),
+    *("PERCENTILE_DISC", "STDDEV", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP"),
 }
-FUNCTIONS = {"COUNT", "SUM", "AVG", "CAST"}
+WINDOW_FUNCTIONS = {"RANK", "DENSE_RANK", "ROW_NUMBER"}
+OWN_FUNCTIONS = {"IF", "IIF", "REGEXP_MATCHES", "REGEXP_FULL_MATCH"} | {*PARTS} - {"century", "decade"}
+OWN_FUNCTIONS = {name.upper() for name in OWN_FUNCTIONS}
+NAMED = {name for name in FUNCTIONS if name.isidentifier() and name.isupper()} | {*ALIASES}
+NAMED = (NAMED - {"AND", "OR", "NOT", "IN", "CASE"}) | AGGREGATE_FUNCTIONS | WINDOW_FUNCTIONS | OWN_FUNCTIONS
+#: What marks a function's name for the parser.
+CALL = "()"
 
 #: A message and a hint.
 Refusal = tuple[str, str]
 
 JOIN = ("Joins are not supported.", "Query one table.")
-SUBQUERY = ("Subqueries are not supported.", "Move their conditions into WHERE.")
-_CAST = ("Only casts to DATE are supported.", "Write the value itself, or a date as DATE '2024-12-31'.")
+SUBQUERY = (
+    "A subquery is only supported in FROM.",
+    "Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.",
+)
+_CAST = ('Values cannot be cast to "{}".', "Cast to INTEGER, DOUBLE, DECIMAL, VARCHAR, BOOLEAN or DATE.")
 
 #: Refusals of SQL keywords outside the vocabulary; `{}` stands for the token.
 _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOKENS - WORDS, _CAST) | {
@@ -56,44 +84,33 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
     for tokens, message, hint in (
         ("JOIN LEFT RIGHT INNER OUTER FULL CROSS NATURAL SEMI ANTI ASOF POSITIONAL LATERAL ON", *JOIN),
         (
-            "UNION EXCEPT INTERSECT",
-            "UNION, EXCEPT and INTERSECT are not supported.",
-            "Run each SELECT as a separate query.",
+            "EXCEPT INTERSECT",
+            "EXCEPT and INTERSECT are not supported.",
+            "Combine the conditions with AND NOT, or with AND.",
         ),
         (
-            "OVER WINDOW QUALIFY PARTITION_BY",
-            "Window functions are not supported.",
-            "Use GROUP BY, and compute on the result.",
+            "WINDOW QUALIFY",
+            "{} is not supported.",
+            "Write the window after OVER; select rows of the result with HAVING.",
         ),
         ("TABLE_SAMPLE USING", "Sampling is not supported.", "Remove the sampling clause."),
-        ("OFFSET FETCH", "OFFSET and FETCH are not supported.", "Use ORDER BY and LIMIT."),
+        ("FETCH", "FETCH is not supported.", "Use LIMIT."),
         (
             "PLACEHOLDER PARAMETER COLON DOLLAR",
             "Parameters are not supported.",
             "Write the value in the SQL text.",
         ),
         (
-            "ILIKE GLOB SIMILAR_TO RLIKE COLLATE DPIPE TILDE",
+            "GLOB RLIKE COLLATE",
             'Unsupported operator "{}".',
-            "Use =, <>, IN or LIKE.",
+            "Use LIKE, ILIKE, SIMILAR TO or regexp_matches(column, 'pattern').",
         ),
+        ("AMP PIPE HASH", 'Unsupported operator "{}".', "Use + - * / // % or **."),
         (
-            "MOD DIV CARET DSTAR AMP PIPE HASH",
-            'Unsupported operator "{}".',
-            "Use +, -, * or / on constants.",
-        ),
-        (
-            "INTERVAL CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP TIMESTAMP TIMESTAMPNTZ TIME",
-            "The current time and intervals are not supported.",
+            "CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP TIMESTAMP TIMESTAMPNTZ TIME",
+            "The current time is not supported: the same question must mean the same tomorrow.",
             "Write a date as DATE '2024-12-31'.",
         ),
-        (
-            "ROLLUP CUBE GROUPING_SETS",
-            "ROLLUP, CUBE and GROUPING SETS are not supported.",
-            "List the columns: GROUP BY age_group, sex.",
-        ),
-        ("DISTINCT", "DISTINCT is not supported.", "Remove DISTINCT, or GROUP BY the column."),
-        ("WITH", "WITH is not supported.", "Move its conditions into WHERE."),
         ("EXISTS", *SUBQUERY),
     )
     for token in _types(tokens)
@@ -103,28 +120,46 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
 _RULES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
     node: (frozenset(arguments.split()), _types(tokens))
     for arguments, rules in (
-        ("expressions from_ where group having order limit", {exp.Select: "SELECT"}),
-        ("expressions", {exp.Group: "GROUP_BY", exp.Order: "ORDER_BY"}),
-        ("this expressions", {exp.In: "IN"}),
+        (
+            "with_ distinct expressions from_ where group having order limit offset",
+            {exp.Select: "SELECT"},
+        ),
+        ("with_ this expression distinct order limit offset", {exp.Union: "UNION ALL"}),
+        ("expressions", {exp.With: "WITH", exp.Order: "ORDER_BY"}),
+        ("this alias", {exp.CTE: "", exp.Subquery: "", exp.Alias: ""}),
+        ("expressions all", {exp.Group: "GROUP_BY"}),
+        ("expressions", {exp.Rollup: "ROLLUP", exp.Cube: "CUBE", exp.GroupingSets: "GROUPING_SETS"}),
+        ("expressions value_constructor", {exp.Tuple: "", exp.Array: "L_BRACKET R_BRACKET"}),
+        ("expressions", {exp.Distinct: "DISTINCT"}),
+        ("this expressions", {exp.In: "IN", exp.Anonymous: "", exp.DataTypeParam: ""}),
         ("this", {exp.From: "FROM", exp.Where: "WHERE", exp.Having: "HAVING", exp.Paren: ""}),
-        ("this", {exp.Sum: "", exp.Avg: "", exp.Not: "NOT", exp.Neg: "DASH"}),
-        ("this", {exp.TableAlias: "", exp.DataType: "", exp.Boolean: ""}),
+        ("this", {exp.Sum: "", exp.Avg: "", exp.Not: "NOT", exp.Neg: "DASH", exp.Var: ""}),
+        ("this", {exp.TableAlias: "", exp.Boolean: ""}),
+        ("this expressions nested", {exp.DataType: ""}),
         ("this expression", {exp.And: "AND", exp.Or: "OR", exp.Is: "IS", exp.Escape: "ESCAPE"}),
         ("this expression", {exp.EQ: "EQ", exp.NEQ: "NEQ", exp.LT: "LT", exp.LTE: "LTE"}),
         ("this expression", {exp.GT: "GT", exp.GTE: "GTE", exp.Filter: "FILTER"}),
-        ("this expression", {exp.Add: "PLUS", exp.Sub: "DASH", exp.Mul: "STAR", exp.Div: "SLASH"}),
-        ("this expression negate", {exp.Like: "LIKE"}),
+        ("this expression", {exp.Add: "PLUS", exp.Sub: "DASH", exp.Mul: "STAR", exp.Mod: "MOD"}),
+        ("this expression typed safe", {exp.Div: "SLASH", exp.IntDiv: "DIV", exp.DPipe: "DPIPE"}),
+        ("this expression", {exp.Pow: "", exp.RegexpLike: "TILDE", exp.SimilarTo: "SIMILAR_TO"}),
+        ("this expression", {exp.NullSafeEQ: "IS NOT DISTINCT FROM"}),
+        ("this expression", {exp.NullSafeNEQ: "IS DISTINCT FROM", exp.WithinGroup: ""}),
+        ("this expression", {exp.Extract: "FROM"}),
+        ("this expression negate", {exp.Like: "LIKE", exp.ILike: "ILIKE"}),
         ("this low high", {exp.Between: "BETWEEN AND"}),
-        ("this alias", {exp.Table: "", exp.Alias: ""}),
+        ("this alias db", {exp.Table: ""}),
         ("this table", {exp.Column: ""}),
         ("this quoted", {exp.Identifier: ""}),
         ("this big_int", {exp.Count: ""}),
         ("this desc nulls_first", {exp.Ordered: ""}),
-        ("this to", {exp.Cast: ""}),
+        ("this to safe", {exp.Cast: "", exp.TryCast: ""}),
         ("this is_string", {exp.Literal: ""}),
+        ("this unit", {exp.Interval: "INTERVAL"}),
+        ("this partition_by order spec over", {exp.Window: "OVER"}),
+        ("kind start start_side end end_side", {exp.WindowSpec: ""}),
         ("this true", {exp.If: "WHEN THEN"}),
-        ("ifs default", {exp.Case: "CASE END"}),
-        ("expression", {exp.Limit: "LIMIT"}),
+        ("this ifs default", {exp.Case: "CASE END"}),
+        ("expression", {exp.Limit: "LIMIT", exp.Offset: "OFFSET"}),
         ("", {exp.Star: "STAR", exp.Null: "NULL"}),
     )
     for node, tokens in rules.items()
@@ -136,25 +171,42 @@ _EXPANSIONS = {
     TokenType.NOTNULL: _types("NOT IS NULL"),
 }
 #: Tokens that are not counted: names are checked one by one, and the others are optional.
-_UNCOUNTED = NAMES | {*_types("ALIAS DOT DCOLON L_PAREN R_PAREN")}
+_UNCOUNTED = NAMES | TYPES | {*_types("ALIAS DOT DCOLON L_PAREN R_PAREN STRUCT ROWS RANGE DSTAR CARET")}
 #: Tokens that cannot start an item of a list.
 _NO_ITEM = {*_types("COMMA FROM R_PAREN HAVING ORDER_BY LIMIT")}
 #: Words that the parser may take for names: the first are never names, the second need not be.
 _NEVER_NAMES = {"GROUP", "ORDER", "BY"}
-_OPTIONAL_NAMES = {*FUNCTIONS, "DATE", "NULLS", "FIRST", "LAST"}
+_OPTIONAL_NAMES = PARSED | NAMED | {"DATE", "NULLS", "FIRST", "LAST", "WITHIN", "GROUP"}
+_OPTIONAL_NAMES |= {"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"}
+#: Names of units of time, which are no names of columns where they follow a duration.
+_UNITS = {name for unit in PARTS for name in (unit.upper(), f"{unit.upper()}S")}
 
 
-def parse(source: Source) -> exp.Select:
-    """Parse a text into a SELECT that is inside the grammar and accounts for every token."""
+def parse(source: Source) -> exp.Select | exp.Union:
+    """Parse a text into a tree that is inside the grammar and accounts for every token."""
     _check_words(source)
     try:
-        trees = DIALECT.parser().parse(list(source.tokens), source.text)
+        trees = DIALECT.parser().parse(_marked(source.tokens), source.text)
     except ParseError as error:
         raise _syntax_error(source, error.errors) from None
     match trees:
         case [exp.Expr() as tree]:
             return _check_tree(source, tree)
     raise _syntax_error(source, [])
+
+
+def _marked(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens, with the names of our functions marked."""
+    marked = list(tokens)
+    for at, (token, following) in enumerate(itertools.pairwise(tokens)):
+        if following.token_type is TokenType.L_PAREN and _is_function(token):
+            where = (token.line, token.col, token.start, token.end)
+            marked[at] = Token(TokenType.VAR, token.text.upper() + CALL, *where)
+    return marked
+
+
+def _is_function(token: Token) -> bool:
+    return token.token_type is not TokenType.IDENTIFIER and token.text.upper() in NAMED
 
 
 def _check_words(source: Source) -> None:
@@ -169,34 +221,28 @@ def _check_words(source: Source) -> None:
     first = tokens[0].token_type
     if first not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         raise source.error(tokens[0], "Only SELECT is supported.", example)
-    if first is TokenType.L_PAREN:
-        raise source.error(tokens[0], *SUBQUERY)
-    # The tokenizer skips comments: only white space, and the final semicolon, may be between tokens.
-    ends = [0, *(token.end + 1 for token in tokens)]
-    starts = [*(token.start for token in tokens), len(source.text)]
-    for start, end in zip(ends, starts, strict=True):
-        if gap := source.text[start:end].lstrip().removeprefix(";").lstrip():
-            where = source.at(end - len(gap), end)
-            raise SqlError("Comments are not supported.", hint="Remove the comment.", where=where)
     pairs = itertools.pairwise(tokens)
     aliases = {after.text.casefold() for token, after in pairs if token.token_type is TokenType.ALIAS}
     names = {*source.domain.columns, source.table.casefold(), *aliases}
+    names |= {measure.name.casefold() for measure in source.domain.measures}
     opened: list[Token] = []
-    prefixes = 0
+    prefixes, before = 0, tokens[0]
     for token, following in itertools.zip_longest(tokens, tokens[1:]):
         kind = token.token_type
         if kind is TokenType.SEMICOLON:
             message = "Multiple statements are not supported."
             raise source.error(token, message, "Run each SELECT as a separate query.")
+        opens = following is not None and following.token_type is TokenType.L_PAREN
         is_name = kind in NAMES or (kind not in WORDS and token.text.casefold() in names)
-        if not is_name and (kind not in WORDS or (kind is TokenType.NOT and token.text == "!")):
+        is_name = is_name or (opens and _is_function(token))
+        negated = kind is TokenType.NOT and token.text == "!"
+        if negated and (following is None or following.token_type is not TokenType.TILDE):
             raise unsupported_word(source, token)
-        if kind is TokenType.SELECT and token is not tokens[0]:
-            raise source.error(token, *SUBQUERY)
-        is_call = is_name and following is not None and following.token_type is TokenType.L_PAREN
-        if is_call and not (kind is TokenType.VAR and token.text.upper() in FUNCTIONS):
-            message = f'Unsupported function "{shortened(token.text)}".'
-            raise source.error(token, message, "The functions are COUNT, SUM and AVG.")
+        if not is_name and kind not in WORDS:
+            raise unsupported_word(source, token)
+        if is_name and opens and not _is_callable(token, before):
+            raise unknown_function(source, token)
+        before = token
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if kind in OPENING:
             opened.append(token)
@@ -208,6 +254,61 @@ def _check_words(source: Source) -> None:
         case = opened[-1].token_type is TokenType.CASE
         message = "CASE without END." if case else "Unclosed parenthesis."
         raise source.error(opened[-1], message, "Add END." if case else "Add ).", SqlSyntaxError)
+
+
+def _is_callable(token: Token, before: Token) -> bool:
+    """Whether a name before a parenthesis is a function's, an alias's, or that of WITHIN GROUP."""
+    word = token.text.upper()
+    if token.token_type is TokenType.IDENTIFIER:
+        return before.token_type is TokenType.ALIAS
+    within = word == "GROUP" and before.text.upper() == "WITHIN"
+    return word in PARSED or word in NAMED or within or word == "WITHIN"
+
+
+def unknown_function(source: Source, token: Token) -> SqlError:
+    """Return the error for a function outside the grammar, with what comes nearest to it."""
+    word = token.text.upper()
+    instead = _INSTEAD.get(word)
+    message = f'Unsupported function "{shortened(token.text)}".'
+    if instead is None:
+        known = sorted(PARSED | NAMED)
+        hint, _ = did_you_mean(word, known, str)
+        instead = hint or "docs/sql.md lists the functions, such as COUNT, SUM, AVG, ROUND and UPPER."
+    return source.error(token, message, instead)
+
+
+#: The nearest question for functions that cannot be answered.
+_EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY column)."
+_LISTS = "Single values are never returned. Use GROUP BY and COUNT(*)."
+_INSTEAD = {
+    "MIN": _EXTREME.format("0.01"),
+    "MAX": _EXTREME.format("0.99"),
+    "FIRST": _LISTS,
+    "LAST": _LISTS,
+    "ANY_VALUE": _LISTS,
+    "ARRAY_AGG": _LISTS,
+    "LIST": _LISTS,
+    "STRING_AGG": _LISTS,
+    "GROUP_CONCAT": _LISTS,
+    "MODE": "Use GROUP BY the column ORDER BY COUNT(*) DESC LIMIT 1.",
+    "APPROX_COUNT_DISTINCT": "The values of a column are public: GROUP BY it, with HAVING COUNT(*) > 0.",
+    "APPROX_QUANTILE": "Use QUANTILE_CONT(column, 0.5).",
+    "LAG": "Subtract neighbouring rows of the result instead.",
+    "LEAD": "Subtract neighbouring rows of the result instead.",
+    "NTILE": "Use RANK() OVER (ORDER BY ...).",
+    "PERCENT_RANK": "Use RANK() OVER (ORDER BY ...).",
+    "NOW": "Write a date as DATE '2024-12-31'.",
+    "TODAY": "Write a date as DATE '2024-12-31'.",
+    "RANDOM": "Questions must mean the same every time: remove it.",
+    "STRFTIME": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
+    "TO_CHAR": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
+    "CORR": "It needs the sum of products of both columns, which no query here has.",
+    "COVAR_POP": "It needs the sum of products of both columns, which no query here has.",
+    "COVAR_SAMP": "It needs the sum of products of both columns, which no query here has.",
+    "REGR_SLOPE": "It needs the sum of products of both columns, which no query here has.",
+    "ISNULL": "Write column IS NULL, or COALESCE(column, 0).",
+    "NVL": "Write COALESCE(column, 0).",
+}
 
 
 def too_deep(where: Location | None = None) -> QueryTooComplex:
@@ -232,7 +333,7 @@ def _syntax_error(source: Source, errors: Iterable[dict[str, Any]]) -> SqlSyntax
     )
 
 
-def _check_tree(source: Source, tree: exp.Expr) -> exp.Select:
+def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
     """Refuse nodes and arguments outside the grammar, and tokens that no node is written with."""
     expected: Counter[TokenType] = Counter()
     names: set[int] = set()
@@ -254,7 +355,7 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select:
         expected.update(_tokens(node))
         if type(node) is exp.Identifier:
             names.add(node.meta.get("start", -1))
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Select | exp.Union):
         raise _unsupported(source, tree)
     _check_census(source, tree, names, expected)
     return tree
@@ -265,18 +366,35 @@ def _tokens(node: exp.Expr) -> Iterable[TokenType]:
     own = _RULES[type(node)][1]
     match node:
         case exp.Literal():
+            if isinstance(node.parent, exp.Interval):
+                return ()
             return (TokenType.STRING if node.is_string else TokenType.NUMBER,)
         case exp.Boolean():
             return (TokenType.TRUE if node.this else TokenType.FALSE,)
-        case exp.Like() if node.args.get("negate"):
+        case exp.Like() | exp.ILike() if node.args.get("negate"):
             return (*own, TokenType.NOT)
         case exp.Case() if node.args.get("default"):
             return (*own, TokenType.ELSE)
         case exp.Ordered() if node.args.get("desc") is not None:
             return (TokenType.DESC if node.args["desc"] else TokenType.ASC,)
-        case exp.Select() | exp.In() | exp.Group() | exp.Order():
-            return (*own, *[TokenType.COMMA] * (len(node.expressions) - 1))
+        case exp.Group() if node.args.get("all"):
+            return (*own, TokenType.ALL)
+        case exp.Window():
+            parts = node.args.get("partition_by") or ()
+            return (*own, *[TokenType.PARTITION_BY] * bool(parts), *_commas(parts))
+        case exp.WindowSpec() if node.args.get("end"):
+            return _types("BETWEEN AND")
+        case exp.Select() | exp.In() | exp.Group() | exp.Order() | exp.Anonymous() | exp.Distinct():
+            return (*own, *_commas(node.expressions))
+        case exp.Rollup() | exp.Cube() | exp.GroupingSets() | exp.Tuple() | exp.Array():
+            return (*own, *_commas(node.expressions))
+        case exp.With() | exp.DataType():
+            return (*own, *_commas(node.expressions))
     return own
+
+
+def _commas(items: Sequence[object]) -> list[TokenType]:
+    return [TokenType.COMMA] * (len(items) - 1)
 
 
 def _check_census(
@@ -284,14 +402,25 @@ def _check_census(
 ) -> None:
     """Check that the tokens of the tree are the tokens of the text, and its names the text's names."""
     written: Counter[TokenType] = Counter()
-    for token in source.tokens:
+    before = source.tokens[0]
+    for token, following in itertools.zip_longest(source.tokens, source.tokens[1:]):
         kind, text = token.token_type, token.text.upper()
+        in_duration = before.token_type is TokenType.INTERVAL
+        named, before = before.text.upper(), token
+        if in_duration and kind in (TokenType.NUMBER, TokenType.STRING):
+            continue
+        if kind is TokenType.VAR and text in _UNITS and token.start not in names:
+            continue  # the unit of a duration, or a part of a date
+        if following is not None and following.token_type is TokenType.L_PAREN and _is_function(token):
+            continue
         if token.start in names:
             fits = kind in NAMES or kind not in WORDS
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
             fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)
             written.update(_EXPANSIONS.get(kind, (kind,)))
+        if text == "GROUP" and named == "WITHIN":
+            continue
         if not fits:
             raise _unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
     for kind in expected - written:
@@ -316,8 +445,6 @@ def _unsupported(source: Source, node: exp.Expr) -> SqlError:
         message, hint = JOIN
     elif isinstance(node, exp.Subquery):
         message, hint = SUBQUERY
-    elif isinstance(node.parent, exp.Case):
-        message, hint = "CASE with an operand is not supported.", "Write CASE WHEN sex = 'F' THEN 1 END."
     return source.error(node, message, hint)
 
 

@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from sharewell.errors import Location, QueryTooComplex
-from sharewell.query.attribute import Binned, Category, Mask
-from sharewell.query.block import GroupedBlock, ParallelBlock
-from sharewell.query.domain import Column
-from sharewell.query.linear import LinearQuery
-from sharewell.query.predicate import Predicate, TruthSet
-from sharewell.query.sql.aggregates import AGGREGATES, Aggregates
-from sharewell.query.sql.conditions import Conditions, Operand
-from sharewell.query.sql.constants import read_constant
-from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
-from sharewell.query.statement import (
-    ALWAYS,
+from sharewell.query.attribute import Binned
+from sharewell.query.expression import (
     Aggregate,
     Average,
-    EdgeSums,
+    Call,
+    Constant,
     Expression,
-    GroupKey,
+    Linear,
     OrderKey,
-    Projection,
-    Statement,
+    Ratio,
+    call,
+    is_public,
+    type_of,
 )
+from sharewell.query.linear import LinearQuery
+from sharewell.query.sql.aggregates import AGGREGATES, COUNT_IF, Aggregates
+from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_cells
+from sharewell.query.sql.expressions import Translator
+from sharewell.query.sql.forms import Forms, simplified
+from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
+from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
+from sharewell.query.sql.quantiles import compile_quantile, is_quantile
+from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
+from sharewell.query.sql.windows import compile_window
+from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 
 #: The maximum number of queries of one statement, and so of groups.
 MAX_QUERIES = 2**16
-#: The maximum size of HAVING times the number of groups.
-MAX_HAVING_STEPS = 2**22
+#: The maximum size of an expression times the number of groups.
+MAX_STEPS_OF_ROWS = 2**22
 
-#: An item of the SELECT list, resolved.
-Item = Column | Aggregate | Average
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
 
@@ -58,29 +56,45 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
             rule(draft, clause)
     if select.args.get("from_") is None:
         raise source.error(select, "Missing FROM clause.", f"Add FROM {source.table}.")
-    if not draft.totals:
+    if not draft.forms.blocks and not groups_are_listed(draft):
         message = "The query has no COUNT, SUM or AVG."
         raise source.error(select, message, "Add COUNT(*) to the SELECT list.")
     names = [
-        node.alias or (item.name if isinstance(item, Column) else source.quote(node.unnest()))
-        for node, item in zip(select.expressions, draft.items, strict=True)
+        node.alias or (_column_name(source, node.unnest()) or source.quote(node.unnest()))
+        for node in select.expressions
     ]
     groups = draft.groups
+    labels = [groups.shown(column).labels for column in groups.columns]
     return Statement(
         text=normalize_sql(source.text),
         table=source.table,
         domain=source.domain,
-        blocks=tuple(map(groups.split, draft.totals)),
-        outputs=tuple(map(Projection, names, map(draft.expression, draft.items))),
-        group_labels=tuple(zip(*(key.labels for key in groups.shown.values()), strict=True)) or ((),),
+        blocks=tuple(draft.forms.blocks),
+        outputs=tuple(map(Projection, names, draft.items)),
+        group_labels=tuple(zip(*labels, strict=True)) or ((),) * len(groups.rows),
         having=draft.having,
         order=draft.order,
         limit=draft.limit,
+        offset=draft.offset,
         edge_sums=tuple(
             EdgeSums(block, bins.name, bins.edges[0], bins.edges[-1], *map(groups.split, edges))
             for block, bins, edges in draft.edges
         ),
+        forms=tuple(draft.forms.forms),
     )
+
+
+def groups_are_listed(draft: Draft) -> bool:
+    """Whether the result only lists public values, as SELECT DISTINCT region does."""
+    return bool(draft.groups.columns) and bool(draft.select.args["group"].args.get("all"))
+
+
+def _column_name(source: Source, node: exp.Expr) -> str:
+    """Return the declared name of a column that an item of the SELECT list is; else an empty string."""
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+        column = source.find(node.this)
+        return column.name if column else ""
+    return ""
 
 
 def from_table(draft: Draft, clause: exp.From) -> None:
@@ -88,7 +102,8 @@ def from_table(draft: Draft, clause: exp.From) -> None:
     source, named, hint = draft.source, clause.this, f"Write FROM {draft.source.table}."
     if not isinstance(named, exp.Table) or not isinstance(named.this, exp.Identifier):
         raise source.error(clause, "FROM requires one table.", hint)
-    if not names_match(named.this, source.table):
+    schema = named.args.get("db")
+    if not names_match(named.this, source.table) or (schema and schema.name.casefold() != "main"):
         raise source.unknown(named, "table", named.name, source.table, hint)
     qualifier = named.alias or source.table
     for column in draft.select.find_all(exp.Column):
@@ -104,72 +119,105 @@ def where(draft: Draft, clause: exp.Where) -> None:
 
 
 def group_by(draft: Draft, clause: exp.Group) -> None:
-    """GROUP BY lists columns, by their names, aliases or positions."""
-    if not clause.expressions:
-        hint = "Name a column, or remove GROUP BY."
-        raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
-    items = [(each, each.unalias().unnest()) for each in reversed(draft.select.expressions)]
-    named = [(each, item) for each, item in items if isinstance(item, exp.Column)]
-    aliases = {key: item for each, item in named for key in _alias_keys(each)}
-    columns: dict[Column, None] = {}
-    for node in clause.expressions:
-        node = node.unnest()
-        if isinstance(node, exp.Literal) and not node.is_string:
-            node = draft.ordinal(node).unalias().unnest()
-        if not isinstance(node, exp.Column):
-            message = "GROUP BY requires columns or declared bins."
-            raise draft.source.error(node, message, "Use their names or their positions.")
-        if isinstance(node.this, exp.Identifier) and not draft.source.find(node.this):
-            node = aliases.get(_name_key(node), node)
-        columns[draft.source.column(node)] = None
-    draft.groups = Groups(columns)
+    """GROUP BY lists columns and expressions of them, by their names, aliases or positions."""
+    nodes, sets = _grouping_sets(draft, clause)
+    columns: dict[AnyColumn, int] = {}
+    places: list[int | None] = []
+    for node in nodes:
+        column = draft.group_column(node)
+        places.append(None if column is None else columns.setdefault(column, len(columns)))
+    chosen = None
+    if sets is not None:
+        chosen = [frozenset(place for at in each if (place := places[at]) is not None) for each in sets]
+    draft.groups = Groups(columns, chosen)
     draft.check_size(clause)
 
 
+def _grouping_sets(
+    draft: Draft, clause: exp.Group
+) -> tuple[list[exp.Expr], list[tuple[int, ...]] | None]:
+    """Return the nodes of all grouped columns, and the sets of them; None for all of them alone."""
+    if clause.args.get("all"):
+        return [e for e in draft.select.expressions if not has_aggregate(draft, e.unalias())], None
+    if not clause.expressions:
+        hint = "Name a column, or remove GROUP BY."
+        raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+    nodes: list[exp.Expr] = []
+
+    def place(node: exp.Expr) -> int:
+        node = node.unnest()
+        found = next((at for at, each in enumerate(nodes) if each == node), None)
+        if found is None:
+            nodes.append(node)
+        return len(nodes) - 1 if found is None else found
+
+    def members(node: exp.Expr) -> tuple[int, ...]:
+        if isinstance(node, exp.Tuple):
+            return tuple(place(each) for each in node.expressions)
+        return (place(node),)
+
+    product: list[tuple[int, ...]] = [()]
+    for node in clause.expressions:
+        if isinstance(node, exp.Rollup):
+            parts = [members(each) for each in node.expressions]
+            options = [sum(parts[:end], ()) for end in range(len(parts), -1, -1)]
+        elif isinstance(node, exp.Cube):
+            parts = [members(each) for each in node.expressions]
+            options = [
+                sum((part for at, part in enumerate(parts) if not skipped >> at & 1), ())
+                for skipped in range(2 ** min(len(parts), 12))
+            ]
+        elif isinstance(node, exp.GroupingSets):
+            options = [members(each) for each in node.expressions]
+        else:
+            options = [members(node)]
+        product = [(*before, *option) for before in product for option in options]
+        if len(product) > 4096:
+            raise draft.source.error(clause, "There are too many grouping sets.", "List fewer columns.")
+    plain = not any(isinstance(n, exp.Rollup | exp.Cube | exp.GroupingSets) for n in clause.expressions)
+    return nodes, None if plain else product
+
+
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
-    """The SELECT list has aggregates and grouped columns."""
-    draft.items = [draft.item(node) for node in items]
-    for node, item in zip(items, draft.items, strict=True):
+    """The SELECT list has grouped columns, aggregates, and what is computed from them."""
+    for node in items:
+        item = draft.item(node.unalias())
+        draft.items.append(item)
         for key in _alias_keys(node):
             draft.aliases.setdefault(key, {})[item] = None
 
 
 def having(draft: Draft, clause: exp.Having) -> None:
     """HAVING selects rows of the result by their aggregates and labels."""
-    # It is evaluated after the answers are paid for: it must not take long then.
-    if draft.groups.size * sum(1 for _ in clause.walk()) > MAX_HAVING_STEPS:
-        message = f"HAVING is too long for a result of {draft.groups.size:,} rows."
-        hint = "Remove it, and filter the result instead."
-        raise draft.source.error(clause, message, hint, QueryTooComplex)
-    draft.having = RowConditions(draft.source, draft).compile(clause.this)
+    found = draft.item(clause.this)
+    if type_of(found) not in ("boolean", "null"):
+        raise draft.source.error(clause, "Expected a condition.", "Example: HAVING COUNT(*) > 100.")
+    draft.having = found
 
 
 def order_by(draft: Draft, clause: exp.Order) -> None:
-    """ORDER BY lists names, positions or aggregates; a repeated term has no effect."""
-    keys: dict[Item, OrderKey] = {}
+    """ORDER BY lists names, positions or expressions; a repeated term has no effect."""
+    keys: dict[Expression, OrderKey] = {}
     for node in clause.expressions:
         key = node.this.unnest()
         if isinstance(key, exp.Literal) and not key.is_string:
-            item = draft.item(draft.ordinal(key))
-        elif isinstance(key, exp.Column):
-            item = draft.resolve(key)
-        elif isinstance(key, AGGREGATES):
-            item = draft.aggregate(key)
+            item = draft.items[draft.position(key)]
         else:
-            message = "ORDER BY requires columns of the result."
-            raise draft.source.error(node, message, "Use a name, a position or an aggregate.")
+            item = draft.item(key)
         desc, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
-        keys.setdefault(item, OrderKey(draft.expression(item), bool(desc), bool(nulls_first)))
+        if not isinstance(item, Constant):
+            keys.setdefault(item, OrderKey(item, bool(desc), bool(nulls_first)))
     draft.order = tuple(keys.values())
 
 
 def limit(draft: Draft, clause: exp.Limit) -> None:
     """LIMIT is a whole number."""
-    number = read_constant(clause.expression, draft.source)
-    if not isinstance(number, Fraction) or number < 0 or number.denominator != 1:
-        message = "LIMIT requires a non-negative integer."
-        raise draft.source.error(clause, message, "Example: LIMIT 10.")
-    draft.limit = int(number)
+    draft.limit = draft.whole(clause, "LIMIT")
+
+
+def offset(draft: Draft, clause: exp.Offset) -> None:
+    """OFFSET is a whole number."""
+    draft.offset = draft.whole(clause, "OFFSET")
 
 
 #: The rules that make a statement, in the order in which SQL evaluates the clauses.
@@ -181,82 +229,17 @@ RULES: tuple[tuple[str, Callable[[Draft, Any], None]], ...] = (
     ("having", having),
     ("order", order_by),
     ("limit", limit),
+    ("offset", offset),
 )
-
-
-class Groups:
-    """The groups of GROUP BY: combinations of the columns' labels in C order; one without columns.
-
-    Combinations that no cell of the domain has, such as an age outside its age group, are left out.
-    Groups that merely have no rows stay: which groups are empty is private.
-    """
-
-    def __init__(self, columns: Iterable[Column] = ()) -> None:
-        self.columns = tuple(columns)
-        #: The number of combinations, including impossible ones.
-        self.size = math.prod(len(column.labels) for column in self.columns)
-
-    @cached_property
-    def keys(self) -> list[tuple[int, ...]]:
-        """The groups, each as an index into the labels of every column."""
-        keys = list(itertools.product(*(range(len(column.labels)) for column in self.columns)))
-        for level in {column.level for column in self.columns}:
-            at = [i for i, column in enumerate(self.columns) if column.level == level]
-            if len(at) > 1:  # Only columns of the same attribute can exclude each other.
-                cells = set(zip(*(self.columns[i].groups.tolist() for i in at), strict=True))
-                keys = [key for key in keys if tuple(key[i] for i in at) in cells]
-        return keys
-
-    @cached_property
-    def shown(self) -> dict[Column, GroupKey]:
-        """The grouped columns as columns of the result."""
-        found = {}
-        for column, positions in zip(self.columns, zip(*self.keys, strict=True), strict=True):
-            labels = column.labels
-            order = [i for i, label in enumerate(labels) if label is not None]
-            if isinstance(column.attribute, Category):
-                order.sort(key=list(map(str, labels)).__getitem__)
-            ranks = {i: rank for rank, i in enumerate(order)}
-            found[column] = GroupKey(
-                tuple(map(labels.__getitem__, positions)), tuple(map(ranks.get, positions))
-            )
-        return found
-
-    def split(self, total: LinearQuery) -> ParallelBlock:
-        """Split a query into one for each group; those that none of its cells is in are zero.
-
-        The last attribute is split first, so that the lower levels of the diagram are built once and
-        shared by all groups of the attributes above.
-        """
-        if not self.columns:
-            return ParallelBlock(total.domain, [total])
-        return GroupedBlock(total, *self._places)
-
-    @cached_property
-    def _places(self) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
-        """The group of every cell by attribute, and the number of each key among all combinations."""
-        keys = np.array(self.keys, dtype=np.int64).T
-        groups: dict[int, NDArray[np.int64]] = {}
-        places = np.zeros(len(self.keys), dtype=np.int64)
-        for level in sorted({column.level for column in self.columns}, reverse=True):
-            at = [i for i, column in enumerate(self.columns) if column.level == level]
-            # Several columns of one attribute divide its cells by all of their labels together.
-            labels = np.stack([self.columns[i].groups for i in at])
-            found, of_cell = np.unique(labels, axis=1, return_inverse=True)
-            groups[level] = of_cell.ravel()
-            numbers = {tuple(label): number for number, label in enumerate(found.T.tolist())}
-            own = [numbers[tuple(key)] for key in keys[at].T.tolist()]
-            places = places * len(numbers) + own
-        return groups, places
 
 
 @dataclass
 class Draft:
     """A SELECT on its way to a statement; each rule fills in what its clause says.
 
-    `totals` holds the ungrouped queries and the index of their block. Equal totals split into equal
-    groups, so aggregates with the same meaning share a block. `edges` holds the sums of lower and of
-    upper edges, which are never bought, in the same way.
+    `forms` holds the blocks. Equal totals split into equal groups, so aggregates with the same meaning
+    share a block. `edges` holds the sums of lower and of upper edges, which are never bought, in the
+    same way.
     """
 
     select: exp.Select
@@ -264,108 +247,275 @@ class Draft:
     most: int
     aggregates: Aggregates
     groups: Groups = field(default_factory=Groups)
-    items: list[Item] = field(default_factory=list)
+    items: list[Expression] = field(default_factory=list)
     totals: dict[LinearQuery, int] = field(default_factory=dict)
+    forms: Forms = field(default_factory=Forms)
+    #: The blocks of counts by value, of quantiles, with the groups and values of their rows.
+    histograms: dict[tuple[LinearQuery, int], tuple[int, list[tuple[int, ...]]]] = field(
+        default_factory=dict
+    )
     edges: dict[tuple[int, Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
-    having: Predicate = ALWAYS
+    having: Expression = ALWAYS
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
+    offset: int = 0
     #: The distinct items of each alias.
-    aliases: dict[NameKey, dict[Item, None]] = field(default_factory=dict)
+    aliases: dict[NameKey, dict[Expression, None]] = field(default_factory=dict)
 
-    def item(self, node: exp.Expr) -> Item:
-        """Compile an item of the SELECT list: an aggregate or a grouped column."""
-        node = node.unalias().unnest()
-        if isinstance(node, AGGREGATES):
-            return self.aggregate(node)
+    def __post_init__(self) -> None:
+        self._translator = Translator(self.source, self._leaf)
+
+    # Items
+
+    def item(self, node: exp.Expr) -> Expression:
+        """Compile an item of the SELECT list, or an expression of HAVING or ORDER BY."""
+        node = node.unnest()
         if node.is_star:
             message = "SELECT * is not supported: single rows are never returned."
             raise self.source.error(node, message, "Write SELECT COUNT(*).")
-        if isinstance(node, exp.Column):
-            return self.grouped(node)
-        message = "Only aggregates and grouped columns are allowed in the SELECT list."
-        raise self.source.error(node, message, "Use COUNT, SUM or AVG without arithmetic.")
+        found = simplified(self._translator.translate(node), self.forms, len(self.groups.rows))
+        if isinstance(found, Call) and len(self.groups.rows) * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS:
+            message = f"The expression is too long for a result of {len(self.groups.rows):,} rows."
+            hint = "Remove it, and compute with the result instead."
+            raise self.source.error(node, message, hint, QueryTooComplex)
+        return found
 
-    def aggregate(self, node: exp.Expr) -> Aggregate | Average:
+    def _leaf(self, node: exp.Expr) -> Expression | None:
+        """Read what is not computed from other parts of an expression: aggregates and public values."""
+        if isinstance(node, exp.Window):
+            return compile_window(self, node)
+        if is_quantile(node):
+            return compile_quantile(self, node)
+        if _is_aggregate(node):
+            return self.aggregate(node)
+        if isinstance(node, exp.Column):
+            return self.resolve(node)
+        if node.find(exp.Column) and not has_aggregate(self, node):
+            return self._public(node)
+        return None
+
+    def _public(self, node: exp.Expr) -> Expression | None:
+        """Evaluate an expression of grouped columns; None if it must be taken apart."""
+        columns = list(node.find_all(exp.Column))
+        if any(isinstance(each, JointColumn) for each in self.groups.columns):
+            matching = self.groups_by_text.get(_text(node))
+            if matching is not None:
+                return self.groups.shown(matching)
+        if any(self.aliases.get(_name_key(column)) and not self._grouped(column) for column in columns):
+            return None
+        if isinstance(node, exp.Not | exp.And | exp.Or | exp.Paren):
+            return None
+        found = self.aggregates.translator.translate(node)
+        return self.groups.computed(self.source, node, evaluate_cells(self.source, node, found))
+
+    def _grouped(self, node: exp.Column) -> bool:
+        column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
+        return column is not None and column in self.groups.columns
+
+    def aggregate(self, node: exp.Expr) -> Expression:
         """Compile an aggregate, and add its queries to those of the statement."""
+        inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
+            return self._spread(node, inner)
+        if (scaled := self._scaled(node, inner)) is not None:
+            return scaled
         bought, edges, bins, limits, middle = self.aggregates.queries(node)
-        blocks = []
-        for total in bought:
-            blocks.append(self.totals.setdefault(total, len(self.totals)))
-            self.check_size(node)
+        blocks = [self.block(total, node) for total in bought]
+        average = isinstance(inner, exp.Avg)
+        if self.groups.has_subtotals:
+            if bins is not None:
+                message = f"Sums over the bins of {bins.name} have no subtotals."
+                hint = f"GROUP BY each set of columns on its own, or declare {bins.name} as a measure."
+                raise self.source.error(node, message, hint)
+            return self._subtotals(blocks, average=average, middle=middle)
         at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
         if len(blocks) == 1:
             return Aggregate(blocks[0], at)
-        average = isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Avg)
         if not average:
             return Aggregate(blocks[0], at, blocks[1], middle)
         low, high = limits or (None, None)
         return Average(blocks[0], blocks[1], at, low, high, middle)
 
-    def grouped(self, node: exp.Column) -> Column:
-        """Return a column, which must be grouped."""
-        column = self.source.column(node)
-        if column in self.groups.columns:
-            return column
-        message = f'Column "{column.name}" must appear in GROUP BY or inside an aggregate.'
-        raise self.source.error(node, message, f"Add {column.name} to GROUP BY, or remove it here.")
+    def _subtotals(self, blocks: list[int], *, average: bool, middle: Fraction) -> Expression:
+        """Sum the groups of every row of the result."""
+        members = self.groups.members
+        sums = [[{self.forms.starts[b] + at: Fraction(1) for at in own} for own in members] for b in blocks]
+        if average:
+            total, count = (self.forms.add_all(each) for each in sums)
+            ratio: Expression = Ratio(total, count, positive=True)
+            return call("+", ratio, Constant(middle, "number")) if middle else ratio
+        for own, count_terms in zip(sums[0], sums[-1], strict=True):
+            if middle:
+                own |= {at: factor * middle for at, factor in count_terms.items()}
+        return Linear(self.forms.add_all(sums[0]))
 
-    def expression(self, item: Item) -> Expression:
-        """Return an item as a column of the result."""
-        return self.groups.shown[item] if isinstance(item, Column) else item
+    def _scaled(self, node: exp.Expr, inner: exp.Expr) -> Expression | None:
+        """Compile SUM(measure * 40) as SUM(measure) * 40: a measure has sums only."""
+        argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
+        if not isinstance(argument, exp.Mul | exp.Div):
+            return None
+        left, right = argument.this.unnest(), argument.expression.unnest()
+        if isinstance(argument, exp.Mul) and isinstance(right, exp.Column):
+            left, right = right, left
+        if not isinstance(left, exp.Column) or self.source.find_measure(left) is None or right.find(exp.Column):
+            return None
+        copied = node.copy()
+        (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
+        factor = self._translator.translate(right)
+        name = "*" if isinstance(argument, exp.Mul) else "/"
+        return self._translator.apply(argument, name, [self.aggregate(copied), factor])
 
-    def resolve(self, node: exp.Column) -> Item:
-        """Resolve a name in HAVING or ORDER BY: an alias of the SELECT list, or a grouped column."""
+    def _spread(self, node: exp.Expr, inner: exp.Anonymous) -> Expression:
+        """Compile a variance or standard deviation from sums of squares, sums and counts."""
+        name, parts = inner.name.removesuffix(CALL), inner.expressions
+        if len(parts) != 1:
+            raise self.source.error(node, f"{name} takes 1 argument, not {len(parts)}.", "Name a column.")
+
+        def over(aggregate: exp.Expr) -> Expression:
+            if isinstance(node, exp.Filter):
+                aggregate = exp.Filter(this=aggregate, expression=node.expression.copy())
+            return self.aggregate(aggregate)
+
+        column = parts[0]
+        squares = over(exp.Sum(this=exp.Mul(this=column.copy(), expression=column.copy())))
+        total = over(exp.Sum(this=column.copy()))
+        count = over(exp.Count(this=column.copy(), big_int=True))
+        one = Constant(Fraction(1 if not name.endswith("POP") else 0), "number")
+        spread = call("-", squares, call("/", call("*", total, total), count))
+        found = call("GREATEST", call("/", spread, call("-", count, one)), Constant(Fraction(0), "number"))
+        found = call("SQRT", found) if name.startswith("STDDEV") else found
+        enough = call(">", count, one, type="boolean")
+        return call("CASE", enough, found, Constant(None, "null"))
+
+    def block(self, total: LinearQuery, node: exp.Expr) -> int:
+        """Add the block of an ungrouped query, unless there is one."""
+        if total not in self.totals:
+            self.check_size(node, self.forms.size + len(self.groups.keys))
+            self.totals[total] = self.forms.add_block(self.groups.split(total))
+        return self.totals[total]
+
+    def resolve(self, node: exp.Column) -> Expression:
+        """Resolve a name: an alias of the SELECT list, or a grouped column."""
         found = dict(self.aliases.get(_name_key(node), {}))
         column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
         if column is not None and column in self.groups.columns:
-            found[column] = None
+            found[self.groups.shown(column)] = None
         if len(found) > 1:
             message = f'Ambiguous name "{shortened(node.name)}".'
             raise self.source.error(node, message, "Rename one of the columns with AS.")
-        return next(iter(found)) if found else self.grouped(node)
+        if found:
+            return next(iter(found))
+        column = self.source.column(node)
+        try:
+            values = evaluate_cells(self.source, node, self.aggregates.translator.translate(node))
+        except QueryTooComplex:
+            raise not_grouped(self.source, node) from None
+        except Exception as error:
+            if column.level not in {getattr(each, "level", None) for each in self.groups.columns}:
+                raise not_grouped(self.source, node) from None
+            raise error
+        return self.groups.computed(self.source, node, values)
 
-    def ordinal(self, node: exp.Literal) -> exp.Expr:
-        """Return the item of the SELECT list at a position; 1.0 and 01 are not positions."""
+    # Groups
+
+    @property
+    def groups_by_text(self) -> dict[str, AnyColumn]:
+        """The groupings by several attributes at once, by what they are written as."""
+        return {
+            column.name: column for column in self.groups.columns if isinstance(column, JointColumn)
+        }
+
+    def group_column(self, node: exp.Expr) -> AnyColumn | None:
+        """Compile a term of GROUP BY; None for a constant, which divides nothing."""
+        node = node.unalias().unnest()
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node = self.select.expressions[self.position(node)].unalias().unnest()
+        if isinstance(node, exp.Column):
+            is_column = isinstance(node.this, exp.Identifier) and self.source.find(node.this)
+            alias = None if is_column else self._aliased(node)
+            if alias is None:
+                return self.source.column(node)
+            node = alias
+        if isinstance(node, exp.Column):
+            return self.source.column(node)
+        if has_aggregate(self, node):
+            message = "GROUP BY cannot contain aggregates."
+            raise self.source.error(node, message, "Group by columns, or expressions of them.")
+        expression = self.aggregates.translator.translate(node)
+        if isinstance(expression, Constant):
+            return None
+        found = evaluate_cells(self.source, node, expression)
+        if len(found.levels) == 1:
+            attribute = self.source.domain.attributes[found.levels[0]]
+            return ExpressionColumn(self.source.quote(node), found.levels[0], attribute, found)
+        other = next((a.other for a in self.source.domain.attributes if a.other), None)
+        return JointColumn(_text(node), found, other)
+
+    def _aliased(self, node: exp.Column) -> exp.Expr | None:
+        """Return the item of the SELECT list that an alias names."""
+        key = _name_key(node)
+        for item in self.select.expressions:
+            if key in _alias_keys(item):
+                found: exp.Expr = item.unalias().unnest()
+                return found
+        return None
+
+    def position(self, node: exp.Literal) -> int:
+        """Return the place of an item of the SELECT list; 1.0 and 01 are not positions."""
         items = self.select.expressions
         if re.fullmatch("[1-9][0-9]{0,8}", node.name) and int(node.name) <= len(items):
-            found: exp.Expr = items[int(node.name) - 1]
-            return found
+            return int(node.name) - 1
         message = f"Position {shortened(node.name)} is not in the SELECT list."
         hint = f"Use a position from 1 to {len(items)}." if len(items) > 1 else "The only position is 1."
         raise self.source.error(node, message, hint)
 
-    def check_size(self, node: exp.Expr) -> None:
+    def whole(self, clause: exp.Expr, name: str) -> int:
+        """Read the number of LIMIT or OFFSET."""
+        found = self.constant(clause.expression)
+        if not isinstance(found, Fraction) or found < 0 or found.denominator != 1:
+            message = f"{name} requires a non-negative integer."
+            raise self.source.error(clause, message, f"Example: {name} 10.")
+        return int(found)
+
+    def constant(self, node: exp.Expr) -> Any:
+        """Read a constant; None for anything else."""
+        if node.find(exp.Column) or has_aggregate(self, node):
+            return None
+        found = self._translator.translate(node)
+        return found.value if isinstance(found, Constant) else None
+
+    def check_size(self, node: exp.Expr, queries: int | None = None) -> None:
         """Refuse more queries than are allowed, blaming a node."""
-        totals = max(1, len(self.totals))
-        most, queries = MAX_QUERIES, self.groups.size * totals
-        if queries <= most:
-            most, queries = self.most, len(self.groups.keys) * totals
-        if queries > most:
-            raise too_large(queries, most, self.source.locate(node))
+        most = MAX_QUERIES
+        if self.groups.size <= most:
+            most, size = self.most, max(queries or 0, len(self.groups.keys))
+        else:
+            size = self.groups.size
+        if size > most:
+            raise too_large(size, most, self.source.locate(node))
 
 
-@dataclass
-class RowConditions(Conditions):
-    """Compiles HAVING, which is over the rows of the result: their aggregates and their labels."""
+def has_aggregate(draft: Draft, node: exp.Expr) -> bool:
+    """Whether an expression uses the rows of a group, or an alias of what does."""
+    for each in node.walk():
+        if _is_aggregate(each) or isinstance(each, exp.Window | exp.WithinGroup):
+            return True
+        if isinstance(each, exp.Column) and not draft._grouped(each):
+            found = draft.aliases.get(_name_key(each))
+            if found and not all(map(is_public, found)):
+                return True
+    return False
 
-    draft: Draft
 
-    def operand(self, node: exp.Expr) -> Operand:
-        """Read an aggregate, an alias, a grouped column or a constant."""
-        node = node.unnest()
-        if isinstance(node, AGGREGATES):
-            return self.draft.aggregate(node)
-        if isinstance(node, exp.Column):
-            return self.draft.resolve(node)
-        return super().operand(node)
+def _is_aggregate(node: exp.Expr) -> bool:
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(inner, exp.Anonymous):
+        return inner.name.removesuffix(CALL) in AGGREGATE_FUNCTIONS
+    return isinstance(node, AGGREGATES)
 
-    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
-        """Return the groups whose labels match: labels are public."""
-        groups = self.draft.groups
-        at = groups.columns.index(column)
-        labels = [key[at] for key in groups.keys]
-        return TruthSet(true[labels], (true | unknown)[labels])
+
+def _text(node: exp.Expr) -> str:
+    return node.sql(dialect="duckdb", normalize=True)
 
 
 def _name_key(node: exp.Column) -> NameKey:

@@ -1,0 +1,660 @@
+"""Scalar functions of SQL: what they are on values, on bins and on intervals.
+
+A function is applied to three kinds of arguments. On values it means what it means to DuckDB. On a
+`Span`, the values of a bin, it has a result where that is the same, or a span again, for all of them; it
+is `CUT` where the bin would be divided. And `bounds` gives the range of a function while its
+arguments lie in intervals, from which a computed number has its interval.
+
+Numbers are exact where their arguments are. NULL is None. `OTHER` is an undeclared value: what depends
+on it is not known. `CUT` is the result of a function that divides a bin.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+Type = Literal["number", "text", "boolean", "date", "duration", "null"]
+Range = tuple[float, float]
+
+ANYTHING: Range = (-math.inf, math.inf)
+
+
+class Cut(Exception):
+    """A function is not constant on a bin, or not defined on it."""
+
+
+class Unknown(Enum):
+    """What takes the place of a value: undeclared ones, and one that is not the same in all of a bin."""
+
+    OTHER = "other"
+    CUT = "cut"
+
+
+OTHER, CUT = Unknown.OTHER, Unknown.CUT
+
+
+class Duration(NamedTuple):
+    """An INTERVAL of SQL: months and days."""
+
+    months: int
+    days: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """All numbers from `low` to `high`; each end belongs to it or not."""
+
+    low: Fraction
+    high: Fraction
+    has_low: bool = True
+    has_high: bool = False
+
+    def map(self, low: Fraction, high: Fraction) -> Span:
+        """Return the span between the images of the ends; they may have changed places."""
+        if low <= high:
+            return Span(low, high, self.has_low, self.has_high)
+        return Span(high, low, self.has_high, self.has_low)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of SQL, by its name there.
+
+    `types` are the types of its arguments, the last one repeated; an empty string accepts any. A strict
+    one is NULL where an argument is. `bounds` is None for one whose range is not computed.
+    """
+
+    name: str
+    evaluate: Callable[..., Any]
+    types: tuple[str, ...] = ("number",)
+    result: Type | Literal["same"] = "number"
+    arity: tuple[int, int] = (1, 1)
+    strict: bool = True
+    bounds: Callable[..., Range | None] | None = None
+    on_span: Callable[..., Any] | None = None
+    #: Of one argument, for all rows at once.
+    on_column: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Apply the function to values."""
+        for each in arguments if self.strict else ():
+            if each is None:
+                return None
+            if isinstance(each, Unknown):
+                return _unknown(arguments)
+        if any(isinstance(each, Span) for each in arguments) and self.strict:
+            try:
+                return self.on_span(*arguments) if self.on_span else CUT
+            except Cut:
+                return CUT
+        return self.evaluate(*arguments)
+
+
+# Numbers
+
+
+def _add(a: Any, b: Any) -> Any:
+    if isinstance(a, dt.date) or isinstance(b, dt.date):
+        return _shift(a, b, 1) if isinstance(a, dt.date) else _shift(b, a, 1)
+    if isinstance(a, Duration):
+        return Duration(a.months + b.months, a.days + b.days)
+    return a + b
+
+
+def _subtract(a: Any, b: Any) -> Any:
+    if isinstance(a, dt.date):
+        return Fraction((a - b).days) if isinstance(b, dt.date) else _shift(a, b, -1)
+    return a - b
+
+
+def _shift(day: dt.date, by: Any, sign: int) -> dt.date | None:
+    """Add days, or months and days; a day that a month does not have becomes its last."""
+    months, days = by if isinstance(by, Duration) else (0, int(by))
+    month = day.year * 12 + day.month - 1 + sign * months
+    year, month = divmod(month, 12)
+    try:
+        last = calendar.monthrange(year, month + 1)[1]
+        return dt.date(year, month + 1, min(day.day, last)) + dt.timedelta(sign * days)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return None if b == 0 else a / b
+
+
+def _whole_divide(a: Any, b: Any) -> Any:
+    return None if b == 0 else _floor(a / b) if a % b == 0 or (a < 0) == (b < 0) else math.ceil(a / b)
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    """The remainder with the sign of the dividend."""
+    return None if b == 0 else a - b * _truncate(a / b)
+
+
+def _floor(a: Any) -> Fraction:
+    return Fraction(math.floor(a))
+
+
+def _ceiling(a: Any) -> Fraction:
+    return Fraction(math.ceil(a))
+
+
+def _truncate(a: Any) -> Fraction:
+    return Fraction(math.trunc(a))
+
+
+def _round(a: Any, digits: Any = 0) -> Any:
+    """Round half away from zero."""
+    unit = Fraction(10) ** max(-30, min(30, int(digits)))
+    exact = Fraction(a) * unit
+    whole = math.floor(abs(exact) + Fraction(1, 2))
+    found = Fraction(whole if exact >= 0 else -whole) / unit
+    return float(found) if isinstance(a, float) else found
+
+
+def _power(a: Any, b: Any) -> float | None:
+    try:
+        found = float(a) ** float(b)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return None if isinstance(found, complex) else found
+
+
+def _defined(function: Callable[[float], float], a: Any) -> float | None:
+    try:
+        return function(float(a))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _sign(a: Any) -> Fraction:
+    return Fraction((a > 0) - (a < 0))
+
+
+def _bucket(a: Any, low: Any, high: Any, count: Any) -> Any:
+    """The number of the bucket of equal width; 0 below the first, count + 1 from the end of the last."""
+    if high <= low or count < 1:
+        return None
+    return max(Fraction(0), min(_floor((a - low) * count / (high - low)) + 1, Fraction(count + 1)))
+
+
+# Numbers on spans
+
+
+def _span_add(a: Any, b: Any, sign: int = 1) -> Any:
+    if isinstance(a, Span) and isinstance(b, Span):
+        raise Cut
+    if isinstance(a, Span):
+        return a.map(a.low + sign * b, a.high + sign * b)
+    return b.map(a + sign * b.low, a + sign * b.high)
+
+
+def _span_multiply(a: Any, b: Any) -> Any:
+    if isinstance(a, Span) and isinstance(b, Span):
+        raise Cut
+    span, factor = (a, b) if isinstance(a, Span) else (b, a)
+    return Fraction(0) if factor == 0 else span.map(span.low * factor, span.high * factor)
+
+
+def _span_divide(a: Any, b: Any) -> Any:
+    if isinstance(b, Span):
+        raise Cut
+    return None if b == 0 else a.map(a.low / b, a.high / b)
+
+
+def _span_steps(function: Callable[[Any], Fraction], a: Span) -> Fraction:
+    """A step function on a span: its value where both ends, or what is next to them, have the same."""
+    tiny = (a.high - a.low) / 10**9
+    ends = {
+        function(a.low if a.has_low else a.low + tiny),
+        function(a.high if a.has_high else a.high - tiny),
+    }
+    if len(ends) > 1:
+        raise Cut
+    return ends.pop()
+
+
+def _span_round(a: Span, digits: Any = 0) -> Fraction:
+    return _span_steps(lambda x: _round(x, digits), a)
+
+
+def _span_abs(a: Span) -> Span:
+    if a.low < 0 < a.high:
+        raise Cut
+    return a.map(abs(a.low), abs(a.high))
+
+
+def _span_bucket(a: Any, low: Any, high: Any, count: Any) -> Any:
+    return _span_steps(lambda x: _bucket(x, low, high, count), a)
+
+
+def _span_compare(symbol: str, a: Any, b: Any) -> bool:
+    if isinstance(b, Span):
+        if isinstance(a, Span):
+            return _compare_spans(symbol, a, b)
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(symbol, symbol)
+        return _span_compare(mirrored, b, a)
+    below = a.high < b or (a.high == b and not a.has_high)
+    above = a.low > b or (a.low == b and not a.has_low)
+    if symbol in ("=", "<>"):
+        if below or above:
+            return symbol == "<>"
+        raise Cut
+    if symbol in ("<=", ">"):
+        below = a.high <= b
+    else:
+        above = a.low >= b
+    if not (below or above):
+        raise Cut
+    return below if symbol in ("<", "<=") else above
+
+
+def _compare_spans(symbol: str, a: Span, b: Span) -> bool:
+    below = a.high < b.low or (a.high == b.low and not (a.has_high and b.has_low))
+    above = b.high < a.low or (b.high == a.low and not (b.has_high and a.has_low))
+    if not (below or above):
+        raise Cut
+    return symbol == "<>" or (below if symbol in ("<", "<=") else above and symbol in (">", ">="))
+
+
+# Bounds
+
+
+def _bound_add(a: Range, b: Range) -> Range:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _bound_subtract(a: Range, b: Range) -> Range:
+    return a[0] - b[1], a[1] - b[0]
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _bound_multiply(a: Range, b: Range) -> Range:
+    ends = [_times(x, y) for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _bound_divide(a: Range, b: Range) -> Range | None:
+    if b[0] <= 0 <= b[1]:
+        return None
+    return _bound_multiply(a, (1 / b[1], 1 / b[0]))
+
+
+def _bound_abs(a: Range) -> Range:
+    return (0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))
+
+
+def _increasing(function: Callable[..., Any]) -> Callable[..., Range | None]:
+    """The bounds of a function that increases in its first argument, given the values of the others."""
+
+    def bounds(a: Range, *others: Range) -> Range | None:
+        if any(low != high for low, high in others):
+            return None
+        ends = []
+        for end, infinite in zip(a, ANYTHING, strict=True):
+            found = infinite if math.isinf(end) else function(end, *(low for low, _ in others))
+            ends.append(infinite if found is None else float(found))
+        return ends[0], ends[1]
+
+    return bounds
+
+
+def _bound_power(a: Range, b: Range) -> Range | None:
+    if b[0] != b[1] or math.isinf(a[0]) or math.isinf(a[1]):
+        return None
+    exponent = b[0]
+    if exponent == 2:
+        low, high = _bound_abs(a)
+        return low * low, high * high
+    if a[0] <= 0 and exponent != abs(int(exponent)):
+        return None
+    if exponent < 0 and a[0] <= 0:
+        return None
+    ends = [float(x) ** exponent for x in a]
+    if exponent == int(exponent) and int(exponent) % 2 == 0 and a[0] < 0 < a[1]:
+        ends.append(0.0)
+    return min(ends), max(ends)
+
+
+def _bound_modulo(a: Range, b: Range) -> Range | None:
+    if b[0] != b[1] or b[0] == 0:
+        return None
+    most = abs(b[0])
+    return (0.0 if a[0] >= 0 else -most), (0.0 if a[1] <= 0 else most)
+
+
+def _bound_greatest(*arguments: Range) -> Range:
+    return max(low for low, _ in arguments), max(high for _, high in arguments)
+
+
+def _bound_least(*arguments: Range) -> Range:
+    return min(low for low, _ in arguments), min(high for _, high in arguments)
+
+
+def union(ranges: Sequence[Range]) -> Range:
+    """The smallest range that holds all of them."""
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+
+# Text, dates and logic
+
+
+def text_of(value: Any) -> str:
+    """A value as text, as DuckDB casts it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case dt.date():
+            return value.isoformat()
+        case str():
+            return value
+    if value == int(value):
+        return str(int(value))
+    return repr(float(value))
+
+
+def _left(a: str, count: Any) -> str:
+    return a[: int(count)]
+
+
+def _right(a: str, count: Any) -> str:
+    count = int(count)
+    return a[-count:] if count > 0 else a[-count:] if count < 0 else ""
+
+
+def _substring(a: str, start: Any, length: Any = None) -> str:
+    """From a one-based position on."""
+    first = int(start) - 1 if start > 0 else max(0, len(a) + int(start)) if start < 0 else -1
+    end = len(a) if length is None else first + int(length)
+    return a[max(0, first) : max(0, end)]
+
+
+PARTS: dict[str, Callable[[dt.date], int]] = {
+    "year": lambda d: d.year,
+    "quarter": lambda d: (d.month + 2) // 3,
+    "month": lambda d: d.month,
+    "day": lambda d: d.day,
+    "dow": lambda d: d.isoweekday() % 7,
+    "isodow": lambda d: d.isoweekday(),
+    "doy": lambda d: d.timetuple().tm_yday,
+    "week": lambda d: d.isocalendar()[1],
+    "isoyear": lambda d: d.isocalendar()[0],
+    "decade": lambda d: d.year // 10,
+    "century": lambda d: (d.year + 99) // 100,
+}
+PARTS |= {"dayofweek": PARTS["dow"], "dayofyear": PARTS["doy"], "dayofmonth": PARTS["day"]}
+PARTS |= {"weekofyear": PARTS["week"], "weekday": PARTS["dow"]}
+
+_FIRST_DAYS: dict[str, Callable[[dt.date], dt.date]] = {
+    "day": lambda d: d,
+    "week": lambda d: d - dt.timedelta(d.weekday()),
+    "month": lambda d: d.replace(day=1),
+    "quarter": lambda d: d.replace(month=(d.month - 1) // 3 * 3 + 1, day=1),
+    "year": lambda d: d.replace(month=1, day=1),
+    "decade": lambda d: d.replace(year=max(1, d.year // 10 * 10), month=1, day=1),
+}
+
+
+def singular(unit: str) -> str:
+    """The name of a unit of time without its plural."""
+    return unit.lower().removesuffix("s")
+
+
+def _part(unit: str, day: dt.date) -> Fraction:
+    return Fraction(PARTS[singular(unit) if unit.lower() not in PARTS else unit.lower()](day))
+
+
+def _first_day(unit: str, day: dt.date) -> dt.date:
+    return _FIRST_DAYS[singular(unit)](day)
+
+
+def _difference(unit: str, start: dt.date, end: dt.date) -> Fraction:
+    """How many first days of a unit lie between two days."""
+    match singular(unit):
+        case "day":
+            return Fraction((end - start).days)
+        case "week":
+            return Fraction((_first_day("week", end) - _first_day("week", start)).days // 7)
+        case "month":
+            return Fraction((end.year - start.year) * 12 + end.month - start.month)
+        case "quarter":
+            quarters = (end.month - 1) // 3 - (start.month - 1) // 3
+            return Fraction((end.year - start.year) * 4 + quarters)
+    return Fraction(end.year - start.year)
+
+
+def _last_day(day: dt.date) -> dt.date:
+    return day.replace(day=calendar.monthrange(day.year, day.month)[1])
+
+
+def _compare(symbol: str, a: Any, b: Any) -> bool:
+    match symbol:
+        case "=":
+            return bool(a == b)
+        case "<>":
+            return bool(a != b)
+        case "<":
+            return bool(a < b)
+        case "<=":
+            return bool(a <= b)
+        case ">":
+            return bool(a > b)
+    return bool(a >= b)
+
+
+def _and(*parts: Any) -> Any:
+    if any(part is False for part in parts):
+        return False
+    return True if all(part is True for part in parts) else _unknown(parts)
+
+
+def _or(*parts: Any) -> Any:
+    if any(part is True for part in parts):
+        return True
+    return False if all(part is False for part in parts) else _unknown(parts)
+
+
+def _unknown(parts: Sequence[Any]) -> Any:
+    found = [part for part in parts if isinstance(part, Unknown)]
+    return CUT if CUT in found else OTHER if found else None
+
+
+def _in(value: Any, *members: Any) -> Any:
+    if value is None or isinstance(value, Unknown):
+        return value
+    equal = FUNCTIONS["="]
+    return _or(*(equal(value, member) for member in members))
+
+
+def _case(*arguments: Any) -> Any:
+    """Conditions and values in turn, then the default."""
+    for condition, value in zip(arguments[:-1:2], arguments[1:-1:2], strict=True):
+        if isinstance(condition, Unknown):
+            return condition
+        if condition:
+            return value
+    return arguments[-1]
+
+
+def _coalesce(*arguments: Any) -> Any:
+    return next((each for each in arguments if each is not None), None)
+
+
+def _null_if(a: Any, b: Any) -> Any:
+    same = FUNCTIONS["="](a, b)
+    return same if isinstance(same, Unknown) else None if same else a
+
+
+def _extreme(choose: Callable[[Any], Any], *arguments: Any) -> Any:
+    if any(isinstance(each, Unknown | Span) for each in arguments):
+        return _unknown(arguments) or CUT
+    known = [each for each in arguments if each is not None]
+    return choose(known) if known else None
+
+
+def _distinct(a: Any, b: Any) -> Any:
+    if isinstance(a, Unknown) or isinstance(b, Unknown):
+        return True if a is None or b is None else _unknown((a, b))
+    return (a is not b) if a is None or b is None else FUNCTIONS["<>"](a, b)
+
+
+def _is_truth(expected: bool, a: Any) -> Any:
+    return CUT if a is CUT else a is expected
+
+
+def _is_null(a: Any) -> Any:
+    return CUT if a is CUT else a is None
+
+
+def _to_number(a: Any) -> Any:
+    if isinstance(a, str):
+        try:
+            return Fraction(a.strip())
+        except (ValueError, ZeroDivisionError):
+            return None
+    return Fraction(int(a)) if isinstance(a, bool) else a
+
+
+def _to_whole(a: Any) -> Any:
+    """Round to a whole number: a double half to even, as the hardware does; a decimal half up."""
+    number = _to_number(a)
+    if number is None:
+        return None
+    return float(round(number)) if isinstance(number, float) else _round(number)
+
+
+def _concatenate(*parts: Any) -> Any:
+    if any(isinstance(part, Unknown | Span) for part in parts):
+        return _unknown(parts) or CUT
+    return "".join(text_of(part) for part in parts if part is not None)
+
+
+
+_ROUND = {"arity": (1, 2), "bounds": _increasing(_round), "on_span": _span_round}
+_ANY: dict[str, Any] = {"types": ("",), "result": "same", "strict": False, "arity": (1, 1000)}
+_TEXT: dict[str, Any] = {"types": ("text",), "result": "text"}
+_LOGIC: dict[str, Any] = {"types": ("boolean",), "result": "boolean", "strict": False}
+
+
+def _logarithm(base: Callable[[float], float]) -> dict[str, Any]:
+    function = partial(_defined, base)
+    return {"evaluate": function, "bounds": _increasing(function)}
+
+
+_LIST: list[Function] = [
+    Function("+", _add, ("",), "same", (2, 2), bounds=_bound_add, on_span=_span_add),
+    Function(
+        "-",
+        _subtract,
+        ("",),
+        "same",
+        (2, 2),
+        bounds=_bound_subtract,
+        on_span=partial(_span_add, sign=-1),
+    ),
+    Function("*", lambda a, b: a * b, arity=(2, 2), bounds=_bound_multiply, on_span=_span_multiply),
+    Function("/", _divide, arity=(2, 2), bounds=_bound_divide, on_span=_span_divide),
+    Function(
+        "//",
+        _whole_divide,
+        arity=(2, 2),
+        on_span=lambda a, b: _span_steps(_truncate, _span_divide(a, b)),
+    ),
+    Function("%", _modulo, arity=(2, 2), bounds=_bound_modulo),
+    Function("negate", lambda a: -a, bounds=lambda a: (-a[1], -a[0]), on_span=partial(_span_multiply, -1)),
+    Function("ABS", abs, bounds=_bound_abs, on_span=_span_abs),
+    Function("ROUND", _round, **_ROUND),
+    Function("FLOOR", _floor, bounds=_increasing(_floor), on_span=partial(_span_steps, _floor)),
+    Function("CEIL", _ceiling, bounds=_increasing(_ceiling), on_span=partial(_span_steps, _ceiling)),
+    Function("TRUNC", _truncate, bounds=_increasing(_truncate), on_span=partial(_span_steps, _truncate)),
+    Function("SIGN", _sign, bounds=_increasing(_sign), on_span=partial(_span_steps, _sign)),
+    Function("POWER", _power, arity=(2, 2), bounds=_bound_power),
+    Function("SQRT", **_logarithm(math.sqrt)),
+    Function("LN", **_logarithm(math.log)),
+    Function("LOG10", **_logarithm(math.log10)),
+    Function("LOG2", **_logarithm(math.log2)),
+    Function("EXP", **_logarithm(math.exp)),
+    Function("WIDTH_BUCKET", _bucket, arity=(4, 4), on_span=_span_bucket),
+    Function("GREATEST", partial(_extreme, max), bounds=_bound_greatest, **_ANY),
+    Function("LEAST", partial(_extreme, min), bounds=_bound_least, **_ANY),
+    Function("COALESCE", _coalesce, **_ANY),
+    Function("NULLIF", _null_if, **(_ANY | {"arity": (2, 2)})),
+    Function("CASE", _case, **(_ANY | {"arity": (3, 100_000)})),
+    Function("AND", _and, arity=(1, 100_000), **_LOGIC),
+    Function("OR", _or, arity=(1, 100_000), **_LOGIC),
+    Function("NOT", lambda a: not a, types=("boolean",), result="boolean"),
+    Function("IN", _in, ("",), "boolean", (2, 100_000), strict=False),
+    Function("IS NULL", _is_null, ("",), "boolean", strict=False),
+    Function("IS TRUE", partial(_is_truth, True), **_LOGIC),
+    Function("IS FALSE", partial(_is_truth, False), **_LOGIC),
+    Function("IS DISTINCT FROM", _distinct, ("",), "boolean", (2, 2), strict=False),
+    Function("number", _to_number, ("",), bounds=lambda a: a, on_span=lambda a: a),
+    Function("whole number", _to_whole, ("",), bounds=_increasing(_to_whole), on_span=_span_round),
+    Function("text", text_of, ("",), "text"),
+    Function("UPPER", str.upper, **_TEXT),
+    Function("LOWER", str.lower, **_TEXT),
+    Function("TRIM", lambda a: a.strip(" "), **_TEXT),
+    Function("LTRIM", lambda a: a.lstrip(" "), **_TEXT),
+    Function("RTRIM", lambda a: a.rstrip(" "), **_TEXT),
+    Function("REVERSE", lambda a: a[::-1], **_TEXT),
+    Function("LENGTH", lambda a: Fraction(len(a)), ("text",)),
+    Function("LEFT", _left, ("text", "number"), "text", (2, 2)),
+    Function("RIGHT", _right, ("text", "number"), "text", (2, 2)),
+    Function("SUBSTRING", _substring, ("text", "number"), "text", (2, 3)),
+    Function("REPLACE", lambda a, b, c: a.replace(b, c) if b else a, ("text",), "text", (3, 3)),
+    Function("STARTS_WITH", str.startswith, ("text",), "boolean", (2, 2)),
+    Function("ENDS_WITH", str.endswith, ("text",), "boolean", (2, 2)),
+    Function("CONTAINS", lambda a, b: b in a, ("text",), "boolean", (2, 2)),
+    Function("CONCAT", _concatenate, ("",), "text", (1, 1000), strict=False),
+    Function("||", lambda a, b: text_of(a) + text_of(b), ("",), "text", (2, 2)),
+    Function("DATE_PART", _part, ("text", "date"), "number", (2, 2)),
+    Function("DATE_TRUNC", _first_day, ("text", "date"), "date", (2, 2)),
+    Function("DATE_DIFF", _difference, ("text", "date"), "number", (3, 3)),
+    Function("LAST_DAY", _last_day, ("date",), "date"),
+    Function("MONTHNAME", lambda d: calendar.month_name[d.month], ("date",), "text"),
+    Function("DAYNAME", lambda d: calendar.day_name[d.weekday()], ("date",), "text"),
+    *(
+        Function(
+            symbol,
+            partial(_compare, symbol),
+            ("",),
+            "boolean",
+            (2, 2),
+            on_span=partial(_span_compare, symbol),
+        )
+        for symbol in ("=", "<>", "<", "<=", ">", ">=")
+    ),
+]
+FUNCTIONS: dict[str, Function] = {function.name: function for function in _LIST}
+
+#: Other names of the functions.
+ALIASES = {
+    "CEILING": "CEIL",
+    "TRUNCATE": "TRUNC",
+    "POW": "POWER",
+    "LOG": "LOG10",
+    "MOD": "%",
+    "UCASE": "UPPER",
+    "LCASE": "LOWER",
+    "LEN": "LENGTH",
+    "CHAR_LENGTH": "LENGTH",
+    "SUBSTR": "SUBSTRING",
+    "IFNULL": "COALESCE",
+    "DATEPART": "DATE_PART",
+    "DATETRUNC": "DATE_TRUNC",
+    "DATEDIFF": "DATE_DIFF",
+    "PREFIX": "STARTS_WITH",
+    "SUFFIX": "ENDS_WITH",
+}

@@ -1,0 +1,170 @@
+"""Forms: expressions that are linear in the answers, with exact coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sharewell.errors import QueryTooComplex
+from sharewell.query.block import ParallelBlock
+from sharewell.query.expression import (
+    Aggregate,
+    Call,
+    Constant,
+    Expression,
+    Form,
+    GroupKey,
+    Linear,
+    Ratio,
+    call,
+)
+
+#: The maximum number of coefficients of all forms of a statement.
+MAX_TERMS = 2**20
+
+#: The coefficients of one number, by the place of the answer.
+Terms = dict[int, Fraction]
+
+
+@dataclass
+class Forms:
+    """The blocks of a statement, and the linear combinations of their answers."""
+
+    blocks: list[ParallelBlock] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    forms: list[Form] = field(default_factory=list)
+    _places: dict[Form, int] = field(default_factory=dict)
+    _terms: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of answers so far."""
+        return self.starts[-1]
+
+    def add_block(self, block: ParallelBlock) -> int:
+        """Add a block, and return its number."""
+        self.blocks.append(block)
+        self.starts.append(self.size + len(block))
+        return len(self.blocks) - 1
+
+    def add(self, terms: Terms) -> int:
+        """Add a form, and return its place; equal forms have the same."""
+        form = tuple(sorted((at, factor) for at, factor in terms.items() if factor))
+        if form not in self._places:
+            self._terms += len(form)
+            if self._terms > MAX_TERMS:
+                raise QueryTooComplex(
+                    "The result adds up too many numbers.", hint="Group by fewer values."
+                )
+            self._places[form] = len(self.forms)
+            self.forms.append(form)
+        return self._places[form]
+
+    def add_all(self, rows: Sequence[Terms]) -> tuple[int, ...]:
+        """Add the forms of all rows of the result."""
+        # Rows that share one object, as the total of all does, are looked up once.
+        known = {id(terms): self.add(terms) for terms in {id(each): each for each in rows}.values()}
+        return tuple(known[id(terms)] for terms in rows)
+
+    def terms(self, expression: Expression, rows: int) -> list[Terms] | None:
+        """Return the coefficients of an expression in each row; None if it is not linear."""
+        match expression:
+            case Linear(forms):
+                return [dict(self.forms[at]) for at in forms]
+            case Aggregate(block, None, count, middle):
+                found: list[Terms] = [{self.starts[block] + row: Fraction(1)} for row in range(rows)]
+                if count is not None:
+                    for row, own in enumerate(found):
+                        own[self.starts[count] + row] = middle
+                return found
+            case Call(function, (left, right)) if function.name in ("+", "-"):
+                a, b = self.terms(left, rows), self.terms(right, rows)
+                sign = 1 if function.name == "+" else -1
+                return None if a is None or b is None else [_sum(x, y, sign) for x, y in zip(a, b, strict=True)]
+            case Call(function, (left, right)) if function.name in ("*", "/"):
+                inner, factors = self.terms(left, rows), _numbers(right, rows)
+                if function.name == "*" and inner is None:
+                    inner, factors = self.terms(right, rows), _numbers(left, rows)
+                if inner is None or factors is None:
+                    return None
+                if function.name == "/":
+                    factors = [1 / factor if factor else Fraction(0) for factor in factors]
+                return [_scale(own, factor) for own, factor in zip(inner, factors, strict=True)]
+            case Call(function, (argument,)) if function.name in ("negate", "number"):
+                inner = self.terms(argument, rows)
+                sign = Fraction(-1 if function.name == "negate" else 1)
+                return None if inner is None else [_scale(own, sign) for own in inner]
+        return None
+
+
+def _numbers(expression: Expression, rows: int) -> list[Fraction] | None:
+    """Return public numbers, one for each row; None if one is missing."""
+    if isinstance(expression, Constant) and isinstance(expression.value, Fraction):
+        return [expression.value] * rows
+    if isinstance(expression, GroupKey) and all(isinstance(each, Fraction) for each in expression.values):
+        return list(expression.values) or None
+    return None
+
+
+def simplified(expression: Expression, forms: Forms, rows: int) -> Expression:
+    """Replace what is linear in the answers, and ratios of such, by nodes with exact intervals."""
+    if not isinstance(expression, Call):
+        return expression
+    terms = forms.terms(expression, rows)
+    if terms is not None and _divides_by_zero(expression):
+        terms = None
+    if terms is not None:
+        return Linear(forms.add_all(terms))
+    name, arguments = expression.function.name, expression.arguments
+    if name == "/":
+        above, below = forms.terms(arguments[0], rows), forms.terms(_not_zero(arguments[1]), rows)
+        if above is not None and below is not None:
+            return Ratio(forms.add_all(above), forms.add_all(below))
+    arguments = tuple(simplified(each, forms, rows) for each in arguments)
+    if name in ("*", "/"):
+        ratio, factor = arguments if isinstance(arguments[0], Ratio) else reversed(arguments)
+        factors = _numbers(factor, rows) if isinstance(ratio, Ratio) else None
+        if isinstance(ratio, Ratio) and factors is not None and (name == "*" or ratio is arguments[0]) and all(factors):
+            if name == "/":
+                factors = [1 / each for each in factors]
+            above = [_scale(dict(forms.forms[at]), each) for at, each in zip(ratio.numerators, factors, strict=True)]
+            return Ratio(forms.add_all(above), ratio.denominators, ratio.positive)
+    return call_again(expression, arguments)
+
+
+def call_again(expression: Call, arguments: tuple[Expression, ...]) -> Expression:
+    """Return a call with other arguments."""
+    if arguments == expression.arguments:
+        return expression
+    if all(isinstance(each, Constant) for each in arguments):
+        return call(expression.function.name, *arguments, type=expression.type)
+    return Call(expression.function, arguments, expression.type)
+
+
+def _divides_by_zero(expression: Expression) -> bool:
+    """Whether a public divisor is 0 in some row, where the result is NULL."""
+    if not isinstance(expression, Call):
+        return False
+    if expression.function.name == "/" and isinstance(expression.arguments[1], GroupKey):
+        return not all(expression.arguments[1].values)
+    return any(map(_divides_by_zero, expression.arguments))
+
+
+def _not_zero(expression: Expression) -> Expression:
+    """Return x of NULLIF(x, 0), by which a quotient is NULL where x is 0, as it is anyway."""
+    match expression:
+        case Call(function, (inner, Constant(value))) if function.name == "NULLIF" and value == 0:
+            return inner
+    return expression
+
+
+def _sum(a: Terms, b: Terms, sign: int) -> Terms:
+    found = dict(a)
+    for at, factor in b.items():
+        found[at] = found.get(at, Fraction(0)) + sign * factor
+    return found
+
+
+def _scale(terms: Terms, factor: Fraction) -> Terms:
+    return {at: factor * own for at, own in terms.items()}

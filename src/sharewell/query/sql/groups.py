@@ -1,0 +1,194 @@
+"""Groups: the rows that GROUP BY makes of a query, and the subtotals of ROLLUP and its relatives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from sharewell.query.attribute import Category
+from sharewell.query.block import GroupedBlock, ParallelBlock
+from sharewell.query.domain import Column
+from sharewell.query.expression import GroupKey
+from sharewell.query.linear import LinearQuery
+from sharewell.query.sql.cells import CellValues, ExpressionColumn, JointColumn, group_key
+from sharewell.query.sql.text import Source
+
+AnyColumn = Column | JointColumn
+
+
+class Groups:
+    """The groups of GROUP BY: combinations of the columns' labels in C order; one without columns.
+
+    Combinations that no cell of the domain has, such as an age outside its age group, are left out.
+    Groups that merely have no rows stay: which groups are empty is private.
+
+    The result has a row for each group of each of the `sets` of columns, which GROUPING SETS lists; only
+    the groups of all columns are bought, and `members` are those that a row is the sum of.
+    """
+
+    def __init__(
+        self, columns: Iterable[AnyColumn] = (), sets: Sequence[frozenset[int]] | None = None
+    ) -> None:
+        self.columns = tuple(columns)
+        #: The number of combinations, including impossible ones.
+        self.size = math.prod(len(column.labels) for column in self.columns)
+        every = frozenset(range(len(self.columns)))
+        self.sets = [every] if sets is None else list(sets)
+        self.has_subtotals = self.sets != [every]
+
+    @cached_property
+    def keys(self) -> list[tuple[int, ...]]:
+        """The groups, each as an index into the labels of every column."""
+        keys = list(itertools.product(*(range(len(column.labels)) for column in self.columns)))
+        for _, at in self._by_level():
+            if len(at) > 1:  # Only columns of the same attribute can exclude each other.
+                cells = set(zip(*(self._plain(i).groups.tolist() for i in at), strict=True))
+                keys = [key for key in keys if tuple(key[i] for i in at) in cells]
+        return keys
+
+    def _plain(self, at: int) -> Column:
+        column = self.columns[at]
+        if isinstance(column, JointColumn):
+            raise TypeError("a joint column has no level")
+        return column
+
+    def _by_level(self) -> Iterator[tuple[int, list[int]]]:
+        """The attributes that are grouped, and the places of their columns."""
+        places: dict[int, list[int]] = {}
+        for at, column in enumerate(self.columns):
+            if not isinstance(column, JointColumn):
+                places.setdefault(column.level, []).append(at)
+        return iter(places.items())
+
+    # Rows of the result
+
+    @cached_property
+    def rows(self) -> list[tuple[int | None, ...]]:
+        """The rows of the result: an index into the labels of every column, None where it is summed."""
+        found: dict[tuple[Any, ...], None] = {}
+        for number, chosen in enumerate(self.sets):
+            for key in self.keys:
+                row = tuple(at if i in chosen else None for i, at in enumerate(key))
+                found[(number, *row)] = None
+        return [row[1:] for row in found]
+
+    @cached_property
+    def members(self) -> list[list[int]]:
+        """The groups that each row of the result is the sum of."""
+        found: dict[tuple[Any, ...], list[int]] = {}
+        for number, chosen in enumerate(self.sets):
+            for place, key in enumerate(self.keys):
+                row = tuple(at if i in chosen else None for i, at in enumerate(key))
+                found.setdefault((number, *row), []).append(place)
+        return list(found.values())
+
+    def shown(self, column: AnyColumn) -> GroupKey:
+        """Return a grouped column as a column of the result."""
+        at = next(i for i, each in enumerate(self.columns) if each is column or each == column)
+        positions = [row[at] for row in self.rows]
+        labels = column.labels
+        if isinstance(column, ExpressionColumn | JointColumn):
+            other = column.attribute.other if isinstance(column, ExpressionColumn) else None
+            values = [None if i is None else column.values[i] for i in positions]
+            return group_key(values, column.type, other)
+        order = [i for i, label in enumerate(labels) if label is not None]
+        if isinstance(column.attribute, Category):
+            order.sort(key=list(map(str, labels)).__getitem__)
+        ranks: dict[int | None, int] = {i: rank for rank, i in enumerate(order)}
+        return GroupKey(
+            tuple(None if i is None else labels[i] for i in positions), tuple(map(ranks.get, positions))
+        )
+
+    def computed(self, source: Source, node: exp.Expr, found: CellValues) -> GroupKey:
+        """Return an expression of grouped columns, which must be the same in all cells of a group."""
+        groups: dict[int, NDArray[np.int64]] = {}
+        keys: dict[int, dict[tuple[int, ...], int]] = {}
+        places = dict(self._by_level())
+        for level in found.levels:
+            at = places.get(level)
+            if at is None:
+                raise not_grouped(source, node)
+            groups[level], keys[level] = self._divide(at)
+        values: dict[tuple[int, ...], Any] = {}
+        for cell, value in enumerate(found.values):
+            position = np.unravel_index(cell, found.shape)
+            of_level = zip(found.levels, position, strict=True)
+            group = tuple(int(groups[level][i]) for level, i in of_level)
+            if group not in values:
+                values[group] = value
+            elif values[group] != value:
+                raise not_grouped(source, node)
+        shown = []
+        for row in self.rows:
+            own = [tuple(row[i] for i in places[level]) for level in found.levels]
+            whole = not any(None in each for each in own)
+            group = tuple(keys[level][each] for level, each in zip(found.levels, own, strict=True)) if whole else ()  # type: ignore[index]
+            shown.append(values[group] if whole else None)
+        other = source.domain.attributes[found.levels[0]].other if found.levels else None
+        return group_key(shown, found.type, other)
+
+    # Blocks
+
+    def split(self, total: LinearQuery) -> ParallelBlock:
+        """Split a query into one for each group; those that none of its cells is in are zero.
+
+        The last attribute is split first, so that the lower levels of the diagram are built once and
+        shared by all groups of the attributes above.
+        """
+        if not self.columns:
+            return ParallelBlock(total.domain, [total])
+        joint = [(at, column) for at, column in enumerate(self.columns) if isinstance(column, JointColumn)]
+        if not joint:
+            return GroupedBlock(total, *self._places)
+        rest = Groups(column for column in self.columns if not isinstance(column, JointColumn))
+        number = {key: at for at, key in enumerate(rest.keys)}
+        parts: dict[tuple[int, ...], tuple[LinearQuery, ...]] = {}
+        options = [column.queries(total.domain) for _, column in joint]
+        for chosen in itertools.product(*(range(len(queries)) for queries in options)):
+            base = total
+            for queries, at in zip(options, chosen, strict=True):
+                base = base.where(queries[at])
+            parts[chosen] = rest.split(base).queries
+        at_joint = [at for at, _ in joint]
+        return ParallelBlock(
+            total.domain,
+            [
+                parts[tuple(key[at] for at in at_joint)][
+                    number[tuple(each for at, each in enumerate(key) if at not in at_joint)]
+                ]
+                for key in self.keys
+            ],
+        )
+
+    @cached_property
+    def _places(self) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
+        """The group of every cell by attribute, and the number of each key among all combinations."""
+        groups: dict[int, NDArray[np.int64]] = {}
+        places = np.zeros(len(self.keys), dtype=np.int64)
+        for level, at in sorted(self._by_level(), reverse=True):
+            groups[level], numbers = self._divide(at)
+            own = [numbers[tuple(key[i] for i in at)] for key in self.keys]
+            places = places * len(numbers) + own
+        return groups, places
+
+    def _divide(self, at: Sequence[int]) -> tuple[NDArray[np.int64], dict[tuple[int, ...], int]]:
+        """Divide an attribute's cells by all labels of its columns together, and number the parts."""
+        labels = np.stack([self._plain(i).groups for i in at])
+        found, of_cell = np.unique(labels, axis=1, return_inverse=True)
+        return of_cell.ravel(), {tuple(label): number for number, label in enumerate(found.T.tolist())}
+
+
+def not_grouped(source: Source, node: exp.Expr) -> Exception:
+    """Return the error for a column that is neither grouped nor aggregated."""
+    written = source.quote(node)
+    message = f'"{written}" must appear in GROUP BY or inside an aggregate.'
+    if isinstance(node, exp.Column):
+        message = f"Column {message}"
+    return source.error(node, message, f"Add {written} to GROUP BY, or remove it here.")

@@ -1,0 +1,178 @@
+"""Rewriting: WITH, subqueries in FROM and DISTINCT as one SELECT over the table.
+
+A subquery that only filters, renames or computes is put in the place of its names. One that aggregates
+may be filtered, ordered and computed with, so what is outside becomes HAVING, ORDER BY and SELECT list of
+the one inside.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
+from sharewell.query.sql.text import Source, names_match, shortened
+
+#: The maximum number of nodes of a rewritten SELECT.
+MAX_NODES = 50_000
+
+_AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter, exp.WithinGroup)
+
+
+def rewrite(tree: exp.Select | exp.Union, source: Source) -> exp.Select:
+    """Return one SELECT over the table that means the same."""
+    if isinstance(tree, exp.Union):
+        hint = "Run each SELECT as a separate query, or use GROUP BY GROUPING SETS."
+        raise source.error(tree, "UNION is not supported.", hint)
+    if not _is_nested(tree):
+        return _without_distinct(tree, source)
+    return _without_distinct(_flatten(tree, source, {}), source)
+
+
+def _is_nested(select: exp.Select) -> bool:
+    clause = select.args.get("from_")
+    return bool(select.args.get("with_")) or (clause is not None and isinstance(clause.this, exp.Subquery))
+
+
+def _flatten(
+    select: exp.Expr, source: Source, known: dict[str, exp.Expr]
+) -> exp.Select:
+    if not isinstance(select, exp.Select):
+        raise source.error(select, "A subquery must be one SELECT.", "Write SELECT ... FROM ...")
+    known = dict(known)
+    if with_ := select.args.get("with_"):
+        for each in with_.expressions:
+            known[each.alias.casefold()] = _flatten(each.this, source, known)
+        select.set("with_", None)
+    clause = select.args.get("from_")
+    inner, alias = _inner(clause, known) if clause is not None else (None, "")
+    if inner is None:
+        return select
+    inner = _without_distinct(_flatten(inner.copy(), source, known), source)
+    found = _merge(select, inner, alias, source)
+    if sum(1 for _ in found.walk()) > MAX_NODES:
+        raise QueryTooComplex(
+            "The SQL is too long once its subqueries are put in their places.", hint="Write it out."
+        )
+    return found
+
+
+def _inner(clause: exp.From, known: dict[str, exp.Expr]) -> tuple[exp.Expr | None, str]:
+    """Return what FROM selects from, unless that is the table, and the name that it has outside."""
+    named = clause.this
+    if isinstance(named, exp.Subquery):
+        return named.this, named.alias
+    if isinstance(named, exp.Table) and not named.args.get("db"):
+        return known.get(named.name.casefold()), named.alias or named.name
+    return None, ""
+
+
+def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> exp.Select:
+    """Put a subquery in the place of the names that it gives."""
+    names = _outputs(inner)
+    star = any(item.is_star for item in inner.expressions)
+    aggregated = _is_aggregated(inner)
+    for clause in ("limit", "offset"):
+        if inner.args.get(clause) and (not aggregated or any(outer.args.get(c) for c in ("where", "order", "limit"))):
+            message = f"{clause.upper()} in a subquery is only supported where nothing is done with its rows."
+            raise source.error(inner.args[clause], message, f"Move {clause.upper()} to the end.")
+    if aggregated and (outer.args.get("group") or _is_aggregated(outer)):
+        message = "The result of GROUP BY cannot be aggregated again."
+        hint = "Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ()."
+        raise source.error(outer, message, hint)
+    if any(item.is_star for item in outer.expressions):
+        if len(outer.expressions) > 1 and aggregated:
+            raise source.error(outer, "* cannot be combined with other columns.", "List the columns.")
+        if aggregated:
+            outer.set("expressions", [exp.column(name) for name in names])
+            for item, name in zip(outer.expressions, names.values(), strict=True):
+                item.this._meta = dict(name.meta)
+    _substitute(outer, names, alias, source, star=star)
+    if aggregated:
+        _conjoin(inner, outer, "where", "having", exp.Having)
+        inner.set("expressions", outer.expressions)
+        for clause in ("order", "limit", "offset"):
+            if outer.args.get(clause):
+                inner.set(clause, outer.args[clause])
+        return inner
+    _conjoin(inner, outer, "where", "where", exp.Where)
+    outer.set("where", inner.args.get("where"))
+    outer.set("from_", inner.args.get("from_"))
+    return outer
+
+
+def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
+    """Return what the names of a subquery stand for."""
+    found: dict[str, exp.Expr] = {}
+    for item in select.expressions:
+        if not item.is_star:
+            found[(item.alias or item.output_name or item.unalias().sql("duckdb")).casefold()] = item.unalias()
+    return found
+
+
+def _substitute(
+    outer: exp.Select, names: dict[str, exp.Expr], alias: str, source: Source, *, star: bool
+) -> None:
+    """Replace the names that a subquery gives, outside of it."""
+    aliases = {item.alias.casefold() for item in outer.expressions if item.alias}
+    for item in list(outer.expressions):
+        if isinstance(item, exp.Column) and item.name.casefold() in names:
+            named = exp.Alias(this=item.copy(), alias=item.this.copy())
+            outer.set("expressions", [named if each is item else each for each in outer.expressions])
+    for column in list(outer.find_all(exp.Column)):
+        if isinstance(column.this, exp.Star):
+            continue
+        table = column.args.get("table")
+        if table is not None:
+            if not names_match(table, alias):
+                raise source.unknown(column, "table", table.name, alias, f"Write {alias}.{column.name}.")
+            column.set("table", None)
+        replaced = names.get(column.name.casefold())
+        if replaced is not None:
+            copied = replaced.copy()
+            column.replace(copied if isinstance(copied, exp.Column) else exp.Paren(this=copied))
+        elif not star and column.name.casefold() not in aliases:
+            raise _unknown(source, column, names)
+
+
+def _unknown(source: Source, column: exp.Column, names: dict[str, exp.Expr]) -> SqlError:
+    hint = f"The subquery has {', '.join(names)}." if names else "Name it in the subquery."
+    message = f'Unknown column "{shortened(column.name)}" of the subquery.'
+    return source.error(column, message, hint)
+
+
+def _conjoin(
+    inner: exp.Select, outer: exp.Select, outside: str, inside: str, kind: type[exp.Expr]
+) -> None:
+    """Add a condition from outside to one inside."""
+    conditions = [each.this for each in (inner.args.get(inside), outer.args.get(outside)) if each]
+    if len(conditions) == 2:
+        wrapped = [exp.Paren(this=each) for each in conditions]
+        conditions = [exp.And(this=wrapped[0], expression=wrapped[1])]
+    inner.set(inside, kind(this=conditions[0]) if conditions else None)
+
+
+def _is_aggregated(select: exp.Select) -> bool:
+    """Whether a SELECT has one row for each group."""
+    if select.args.get("group") or select.args.get("distinct"):
+        return True
+    return any(_is_aggregate(node) for item in select.expressions for node in item.walk())
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return node.name.removesuffix(CALL) in AGGREGATE_FUNCTIONS
+    return isinstance(node, _AGGREGATES)
+
+
+def _without_distinct(select: exp.Select, source: Source) -> exp.Select:
+    """Write SELECT DISTINCT as GROUP BY: the groups of a result are distinct."""
+    distinct = select.args.get("distinct")
+    if distinct is None:
+        return select
+    if distinct.args.get("on") or distinct.expressions:
+        raise source.error(select, "DISTINCT ON is not supported.", "Use GROUP BY.")
+    select.set("distinct", None)
+    if not _is_aggregated(select):
+        select.set("group", exp.Group(all=True))
+    return select

@@ -1,0 +1,82 @@
+"""The public schema as a result: SHOW TABLES, DESCRIBE and SELECT * ... LIMIT 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer
+from sharewell.query.domain import Domain
+from sharewell.query.expression import GroupKey
+from sharewell.query.sql.text import listing, normalize_sql
+from sharewell.query.statement import Projection, Statement
+
+_SHOW = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
+_DESCRIBE = re.compile(
+    r"\s*(?:DESCRIBE|DESC|SHOW)\s+(?:TABLE\s+)?(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s*;?\s*", re.IGNORECASE
+)
+_STAR = re.compile(
+    r"\s*SELECT\s+\*\s+FROM\s+(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s+LIMIT\s+0\s*;?\s*", re.IGNORECASE
+)
+
+
+def describe(text: str, domain: Domain, table: str) -> Statement | None:
+    """Return the statement that tells the schema, if the text asks for it; it costs nothing."""
+    if _SHOW.fullmatch(text):
+        return _statement(text, domain, table, {"name": [table]})
+    if (found := _DESCRIBE.fullmatch(text)) and _names(found[1], table):
+        columns = [(a.name, _type(a), _values(a)) for a in domain.attributes]
+        columns += [
+            (bins.name, "VARCHAR", f"bins of {a.name}: {listing([str(each) for each in bins.labels])}")
+            for a in domain.attributes
+            for bins in a.bins_by_name.values()
+        ]
+        columns += [
+            (m.name, "DOUBLE", f"measure from {m.low} to {m.high}, for SUM, AVG and COUNT")
+            for m in domain.measures
+        ]
+        names, types, values = map(list, zip(*columns, strict=True))
+        return _statement(
+            text, domain, table, {"column_name": names, "column_type": types, "values": values}
+        )
+    if (found := _STAR.fullmatch(text)) and _names(found[1], table):
+        names = [a.name for a in domain.attributes]
+        names += [m.name for m in domain.measures if m.name not in names]
+        return _statement(text, domain, table, {name: [] for name in names})
+    return None
+
+
+def _names(written: str, table: str) -> bool:
+    quoted = written.startswith('"')
+    return written.strip('"') == table if quoted else written.casefold() == table.casefold()
+
+
+def _statement(text: str, domain: Domain, table: str, columns: dict[str, Sequence[str]]) -> Statement:
+    keys = [GroupKey(tuple(labels), tuple(range(len(labels)))) for labels in columns.values()]
+    return Statement(
+        text=normalize_sql(text),
+        table=table,
+        domain=domain,
+        blocks=(),
+        outputs=tuple(map(Projection, columns, keys)),
+        group_labels=tuple(zip(*(key.labels for key in keys), strict=True)),
+    )
+
+
+def _type(attribute: Attribute) -> str:
+    kinds = {Integer: "INTEGER", Binned: "DOUBLE", Boolean: "BOOLEAN", Date: "DATE"}
+    return kinds.get(type(attribute), "VARCHAR")
+
+
+def _values(attribute: Attribute) -> str:
+    match attribute:
+        case Integer():
+            text = f"{attribute.low} to {attribute.high}"
+        case Date():
+            text = f"{attribute.start} to {attribute.end}, by {attribute.by}"
+        case Category() | Binned():
+            text = listing([str(each) for each in attribute.values])
+        case _:
+            text = "false, true"
+    special = ["NULL" if each is None else each for each in attribute.special]
+    return ", ".join([text, *special])
