@@ -28,9 +28,10 @@ from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer, EdgeEstimate, re
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.query.attribute import Binned, Date
 from sharewell.query.statement import Average, Statement
-from sharewell.service import intervals, serialization
+from sharewell.service import intervals, results
 from sharewell.service.intervals import WIDENING
-from sharewell.service.serialization import mean, quote_message
+from sharewell.service.results import mean
+from sharewell.service.serialization import quote_message
 from sharewell_lab.noise import SeededNoise
 
 DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])
@@ -49,7 +50,7 @@ class Result(NamedTuple):
 
 
 def answer_table(result: Result, pay: bool = False) -> wire.Result:
-    return serialization.result(*result, pay=pay)
+    return results.result(*result, pay=pay)
 
 
 def result(sql: str, values, domain: Domain = DOMAIN, **more) -> Result:

@@ -36,7 +36,7 @@ from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.driver import run
 from sharewell.privacy.noise import NoNoise
 from sharewell.query.measure import Measure
-from sharewell.service import serialization
+from sharewell.service import results, serialization
 from sharewell.service.answer_steps import answer_steps
 from sharewell.service.intervals import fieller, quotient
 from sharewell.service.submissions import from_plain, to_plain
@@ -83,7 +83,7 @@ def ask(mechanism, statement, *, pay: bool = True) -> wire.Result:
         answers = run(step, mechanism.curator)
     stored = [from_plain(to_plain(answer)) for answer in answers]
     assert tuple(stored) == answers
-    return serialization.result(statement, stored, pay=pay)
+    return results.result(statement, stored, pay=pay)
 
 
 def test_without_noise_sums_and_averages_are_those_of_the_rows():
@@ -175,7 +175,7 @@ def test_an_undetermined_estimate_has_no_covariance():
     assert np.isnan(covariances).all()
     free = ask(mechanism, statement, pay=False)
     assert [each.value for each in free.rows[0]] == [None, None, None]
-    assert serialization.UNDETERMINED in free.notes
+    assert results.UNDETERMINED in free.notes
     quote = serialization.quote(mechanism, statement, "ann")
     assert quote.free is None
     assert quote.needs_paying

@@ -51,8 +51,9 @@ class Answer:
     `charge` is the number of the event in the ledger.
 
     An answer of a statement of several blocks may have its `covariances` with the answers of other
-    blocks in the same row, by block; and that to a sum over bins the limits of `edges`, by place in
-    `Statement.edge_sums`.
+    blocks in the same row, by block; that to a sum over bins the limits of `edges`, by place in
+    `Statement.edge_sums`; and the first of a linear combination its `moments`, variances and
+    covariances, by place in `Statement.moments`.
     """
 
     value: float
@@ -64,6 +65,7 @@ class Answer:
     charge: int | None = None
     covariances: tuple[tuple[int, float], ...] = ()
     edges: tuple[tuple[int, EdgeEstimate], ...] = ()
+    moments: tuple[tuple[int, float], ...] = ()
 
     @property
     def is_determined(self) -> bool:
@@ -190,9 +192,9 @@ class Mechanism(ABC):
         """
 
     def covariances(
-        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+        self, left: Sequence[LinearQuery], right: Sequence[LinearQuery], analyst: str
     ) -> NDArray[np.float64] | None:
-        """The covariances of the current estimates of two blocks, row by row; None if not known.
+        """The covariances of the current estimates of pairs of queries; None if not known.
 
         NaN where an estimate is undetermined.
         """

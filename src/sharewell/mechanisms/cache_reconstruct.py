@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, Self, get_args
@@ -273,7 +273,7 @@ class CacheReconstruct(Mechanism):
         return Prospect(cost, standard_errors(variances, block), sources)
 
     def covariances(
-        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+        self, left: Sequence[LinearQuery], right: Sequence[LinearQuery], analyst: str
     ) -> NDArray[np.float64] | None:
         """Those of the best estimates; the paper's printed answers are not estimates."""
         if not self.best_estimates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sharewell.privacy.budget import Amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step
 from sharewell.query.block import ParallelBlock
+from sharewell.query.linear import LinearQuery
 
 
 class Independent(Mechanism):
@@ -45,7 +46,7 @@ class Independent(Mechanism):
         return self._alone[analyst].expect(block, analyst, pay)
 
     def covariances(
-        self, left: ParallelBlock, right: ParallelBlock, analyst: str
+        self, left: Sequence[LinearQuery], right: Sequence[LinearQuery], analyst: str
     ) -> NDArray[np.float64] | None:
         """Those of the analyst's own instance."""
         return self._alone[analyst].covariances(left, right, analyst)

@@ -130,11 +130,17 @@ class Quantile:
     have: the same number, or the edges of its bin.
     """
 
+    column: str
     fraction: Fraction
     ends: tuple[tuple[Fraction, Fraction], ...] = field(repr=False)
     counts: tuple[tuple[int, ...], ...] = field(repr=False)
     crossings: tuple[tuple[int, ...], ...] = field(repr=False)
     continuous: bool = True
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether a value is only known by its bin."""
+        return any(low < high for low, high in self.ends)
 
 
 @dataclass(frozen=True)

@@ -541,7 +541,6 @@ def _concatenate(*parts: Any) -> Any:
     return "".join(text_of(part) for part in parts if part is not None)
 
 
-
 _ROUND = {"arity": (1, 2), "bounds": _increasing(_round), "on_span": _span_round}
 _ANY: dict[str, Any] = {"types": ("",), "result": "same", "strict": False, "arity": (1, 1000)}
 _TEXT: dict[str, Any] = {"types": ("text",), "result": "text"}
@@ -573,7 +572,9 @@ _LIST: list[Function] = [
         on_span=lambda a, b: _span_steps(_truncate, _span_divide(a, b)),
     ),
     Function("%", _modulo, arity=(2, 2), bounds=_bound_modulo),
-    Function("negate", lambda a: -a, bounds=lambda a: (-a[1], -a[0]), on_span=partial(_span_multiply, -1)),
+    Function(
+        "negate", lambda a: -a, bounds=lambda a: (-a[1], -a[0]), on_span=partial(_span_multiply, -1)
+    ),
     Function("ABS", abs, bounds=_bound_abs, on_span=_span_abs),
     Function("ROUND", _round, **_ROUND),
     Function("FLOOR", _floor, bounds=_increasing(_floor), on_span=partial(_span_steps, _floor)),

@@ -19,8 +19,8 @@ def quantile(
     """Return a quantile of values, given how many rows have each of them; None without rows.
 
     Noisy counts may be negative, so their running totals are first made to increase: by isotonic
-    regression, the nearest that do. A value with two different ends is a bin, in which the rows are taken
-    as spread evenly. Exact counts of exact values give what SQL gives.
+    regression, the nearest that do. A value with two different ends is a bin, in which the rows are
+    taken as spread evenly. Exact counts of exact values give what SQL gives.
 
     >>> exact = [(Fraction(x), Fraction(x)) for x in range(4)]
     >>> quantile(Fraction(1, 2), exact, [1, 1, 0, 2], continuous=True)
@@ -36,11 +36,16 @@ def quantile(
     if not rows > 0:
         return None
     if any(low < high for low, high in ends):
-        return _inside_bin(fraction * rows if isinstance(rows, int) else float(fraction) * rows, ends, totals)
+        return _inside_bin(
+            fraction * rows if isinstance(rows, int) else float(fraction) * rows, ends, totals
+        )
     if not continuous:
         # The first value that at least this fraction of the rows does not exceed.
         wanted = fraction * rows if isinstance(rows, int) else float(fraction) * rows
-        return next((low for (low, _), total in zip(ends, totals, strict=True) if total >= wanted and total), None)
+        return next(
+            (low for (low, _), total in zip(ends, totals, strict=True) if total >= wanted and total),
+            None,
+        )
     # Between two neighbours in the order of all rows, which are numbered from 0.
     place = fraction * (rows - 1) if isinstance(rows, int) else max(0.0, float(fraction) * (rows - 1))
     below = int(place)

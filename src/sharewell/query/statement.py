@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -293,7 +293,7 @@ class Statement:
             case Ratio(above, below, positive):
                 columns = [self.combine(forms, values) for forms in (above, below)]
                 return [_divide(a, b, positive) for a, b in zip(*columns, strict=True)]
-            case Quantile(fraction, ends, counts, _, continuous):
+            case Quantile(_, fraction, ends, counts, _, continuous):
                 return [
                     quantile(fraction, ends, self.combine(row, values), continuous=continuous)
                     for row in counts

@@ -6,6 +6,7 @@ Privacy: the last step post-processes what was released before, buys nothing and
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -71,6 +72,7 @@ def _together(
                     before = parts[left][row]
                     more = (*before.covariances, (right, each))
                     parts[left][row] = replace(before, covariances=more)
+    _add_moments(mechanism, statement, analyst, parts)
     for place, sums in enumerate(statement.edge_sums):
         count = statement.count_of(place)
         for row, limits in enumerate(_limits(mechanism, sums, count, analyst)):
@@ -98,6 +100,25 @@ def _estimate_again(
                 )
                 for before, after in zip(parts[at], again, strict=True)
             ]
+
+
+def _add_moments(
+    mechanism: Mechanism, statement: Statement, analyst: str, parts: list[list[Answer]]
+) -> None:
+    """Add the variances and covariances of linear combinations, each to its first answer."""
+    if not statement.moments:
+        return
+    queries = statement.form_queries
+    with suppress(SharewellError):
+        left, right = ([queries[pair[side]] for pair in statement.moments] for side in (0, 1))
+        found = mechanism.covariances(left, right, analyst)
+        for place, each in enumerate([] if found is None else found.tolist()):
+            if math.isfinite(each):
+                first = statement.forms[statement.moments[place][0]][0][0]
+                block = bisect_right(statement.starts, first) - 1
+                row = first - statement.starts[block]
+                before = parts[block][row]
+                parts[block][row] = replace(before, moments=(*before.moments, (place, each)))
 
 
 def _limits(

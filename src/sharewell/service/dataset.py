@@ -40,7 +40,7 @@ from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.statement import Statement
-from sharewell.service import serialization
+from sharewell.service import results, serialization
 from sharewell.service.answer_steps import statement_work
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
@@ -353,7 +353,7 @@ class DatasetService:
             return ticket(state="waiting", position=len(before))
         outcome = submission.outcome()
         if not isinstance(outcome, Exception):
-            answer = serialization.result(submission.statement, outcome, pay=submission.pay)
+            answer = results.result(submission.statement, outcome, pay=submission.pay)
             return ticket(state="answered", answer=answer)
         if not submission.stored:
             # Its number will be that of another question.

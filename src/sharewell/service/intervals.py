@@ -43,7 +43,7 @@ def combined(left: Answer, right: Answer, factor: float, together: float | None)
     if together is not None and a is not None and b is not None:
         variance = a * a + factor * factor * b * b + 2 * factor * together
         error = math.sqrt(max(variance, 0.0))
-        reach = _critical((left, right)) * error
+        reach = critical_of((left, right)) * error
         return Combined(error, (value - reach, value + reach))
     (low, high), ends = widened(left), [factor * end for end in widened(right)]
     return Combined(None, (low + min(ends), high + max(ends)))
@@ -56,7 +56,7 @@ def ratio(total: Answer, count: Answer, together: float | None) -> Interval | No
     a, b = total.standard_error, count.standard_error
     if together is None or a is None or b is None:
         return quotient(widened(total), widened(count))
-    return fieller(total.value, count.value, a * a, b * b, together, _critical((total, count)))
+    return fieller(total.value, count.value, a * a, b * b, together, critical_of((total, count)))
 
 
 def fieller(
@@ -115,7 +115,7 @@ def average_over_bins(total: Answer, count: Answer, edges: EdgeEstimate) -> Inte
             # The answers of older ledgers, and of mechanisms without covariances.
             sums = over_bins(total.value, edges, WIDENING)
             return sums and quotient(sums, widened(count))
-        critical = max(_critical((count,)), reach / own if own else 0.0)
+        critical = max(critical_of((count,)), reach / own if own else 0.0)
         sides.append(fieller(value, count.value, own * own, error * error, both, critical))
     low, high = sides
     if low is None or high is None:
@@ -132,7 +132,7 @@ def over_bins(middle: float, edges: EdgeEstimate, widening: float = 1.0) -> Inte
     )
 
 
-def _critical(answers: Iterable[Answer]) -> float:
+def critical_of(answers: Iterable[Answer]) -> float:
     """Half the width of an interval in standard errors; 0 where all answers are exact."""
     found = 0.0
     for answer in answers:

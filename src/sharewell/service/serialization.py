@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -16,223 +16,24 @@ from sharewell.cancellation import checked
 from sharewell.config.check import LITTLE_GAIN
 from sharewell.config.config import Config
 from sharewell.errors import SharewellError
-from sharewell.mechanisms.base import Answer, Mechanism, Prospect, Source, total_cost
+from sharewell.mechanisms.base import Mechanism, Prospect
 from sharewell.privacy.ledger import SECRET, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
+from sharewell.query.expression import Aggregate, Average, Expression, Form, Linear
 from sharewell.query.measure import Measure
-from sharewell.query.statement import Aggregate, Average, GroupKey, Projection, Statement
+from sharewell.query.statement import Statement
 from sharewell.service.answer_steps import free_answers
-from sharewell.service.intervals import (
-    Interval,
-    average_over_bins,
-    combined,
-    covariance,
-    is_undetermined,
-    over_bins,
-    ratio,
-)
+from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.durable import DurableLedger
+from sharewell.service.results import columns, is_number, notes
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
 
-#: Where a value may have come from, the least reliable first.
-LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
-    "synthetic",
-    "reconstructed",
-    "cached",
-    "measured",
-    "public",
-)
-
-#: A count, and an average that may be any number.
-_COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
-
 #: The size of a group that the error of an average is stated for where nothing is known about it.
 ASSUMED_SIZE = 1_000
-#: The interval of a number that nothing determines.
-ANYTHING = (-math.inf, math.inf)
-
-SHARE_USED_UP = "Not measured: your remaining share does not cover the cost."
-UNDETERMINED = "NULL: not determined by what was measured so far; it needs a paid question."
 GAINS_LITTLE = "Paying would hardly make the answer more precise."
-
-
-# Results
-
-
-def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False) -> wire.Result:
-    """A result: one row for each group that HAVING, ORDER BY and LIMIT leave."""
-    fields = [_field(output, statement, answers) for output in statement.outputs]
-    kept = statement.select_rows(values(answers))
-    rows = tuple([tuple([field(row) for field in fields]) for row in kept])
-    unpaid = pay and any(answer.source == "reconstructed" for answer in answers)
-    payers = {answer.payer for answer in answers if answer.source != "public"}
-    return wire.Result(
-        columns=columns(statement),
-        rows=rows,
-        cost=total_cost(answers),
-        paid_by=payers.pop() if len(payers) == 1 else None,
-        notes=(
-            *notes(statement),
-            *_number_notes(statement, rows),
-            *((SHARE_USED_UP,) if unpaid else ()),
-        ),
-    )
-
-
-def values(answers: Sequence[Answer]) -> list[float | None]:
-    """The values of answers: None for those that nothing determines, which are NULL."""
-    return [None if is_undetermined(answer) else answer.value for answer in answers]
-
-
-def notes(statement: Statement) -> tuple[str, ...]:
-    """What to know about the numbers of a result."""
-    found = [
-        f"{column} is stored in bins: sums and averages use each bin's midpoint, and their intervals "
-        "reach from its lower to its upper edge."
-        for column in statement.midpoint_columns
-    ]
-    if statement.selects_by_noise:
-        found.append("Noisy numbers choose the rows, so the largest values tend to be too large.")
-    return tuple(found)
-
-
-def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Why some numbers have no value, or an interval that says nothing."""
-    nulls = [
-        each for row in rows for each in row if isinstance(each, wire.Number) and each.value is None
-    ]
-    if any(each.source == "public" for each in nulls):
-        yield "NULL: the average of an empty set, whatever the rows are."
-    if any(each.interval == ANYTHING for each in nulls):
-        yield UNDETERMINED
-    if any(each.source != "public" and each.interval != ANYTHING for each in nulls):
-        yield "NULL: the noisy count of the average is not positive."
-    averages = [
-        (row[at], _range(each.source, statement))
-        for at, each in enumerate(statement.outputs)
-        if isinstance(each.source, Average)
-        for row in rows
-        if row[at].value is not None
-    ]
-    if any(number.interval is None for number, _ in averages):
-        yield "An average without an interval can have any value: its count may be 0."
-    if any(number.interval is not None and number.interval == limits for number, limits in averages):
-        yield "An average whose interval has every possible value: its count may be 0."
-
-
-def columns(statement: Statement) -> tuple[wire.ResultColumn, ...]:
-    """The columns of a statement's result."""
-    return tuple(
-        [
-            wire.ResultColumn(
-                name=each.name, kind="group" if isinstance(each.source, GroupKey) else "number"
-            )
-            for each in statement.outputs
-        ]
-    )
-
-
-def _field(output: Projection, statement: Statement, answers: Sequence[Answer]) -> Callable[[int], Any]:
-    """A function from a row to a column's value there."""
-    rows = len(statement.group_labels)
-    match output.source:
-        case GroupKey(labels):
-            return labels.__getitem__
-        case Aggregate(block, _, None) as aggregate:
-            return lambda row: number(answers[block * rows + row], aggregate)
-        case Aggregate(block, _, int(count)) as aggregate:
-            return lambda row: shifted(
-                answers[block * rows + row], answers[count * rows + row], aggregate
-            )
-        case Average(total, count) as average:
-            limits = _range(average, statement)
-            return lambda row: mean(
-                answers[total * rows + row], answers[count * rows + row], average, limits
-            )
-    raise TypeError(f"{output.source!r} is not a column")
-
-
-def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:
-    """One answer; the interval of a sum over bins reaches from their lower to their upper edges."""
-    if is_undetermined(answer):
-        return wire.Number(value=None, interval=ANYTHING, source=answer.source)
-    interval = answer.interval
-    if aggregate.edges is not None:
-        edges = dict(answer.edges).get(aggregate.edges)
-        # The answers of older ledgers have none, and are given as they were.
-        interval = over_bins(answer.value, edges) if edges else interval
-    return wire.Number(
-        value=_finite(answer.value),
-        standard_error=_finite(answer.standard_error),
-        interval=interval,
-        source=answer.source,
-    )
-
-
-def shifted(total: Answer, count: Answer, aggregate: Aggregate) -> wire.Number:
-    """The sum of a measure, from its centred sum and the number of its values."""
-    source = _weaker(total, count)
-    if is_undetermined(total) or is_undetermined(count):
-        return wire.Number(value=None, interval=ANYTHING, source=source)
-    middle, block = float(aggregate.middle), aggregate.count or 0
-    error, interval = combined(total, count, middle, covariance(total, block))
-    return wire.Number(
-        value=_finite(total.value + middle * count.value),
-        standard_error=error,
-        interval=interval,
-        source=source,
-    )
-
-
-def mean(
-    total: Answer, count: Answer, average: Average = _AVERAGE, limits: Interval | None = None
-) -> wire.Number:
-    """A sum divided by a count; it has no value where the noisy count is not positive.
-
-    It has an interval and no standard error: the quotient of two noisy numbers has no variance. The
-    interval is within the limits of the average, and reaches from one to the other where the count may
-    be 0. Without limits there is none then.
-    """
-    source = _weaker(total, count)
-    if _is_empty(count):
-        return wire.Number(value=None, source=source)
-    if is_undetermined(total) or is_undetermined(count):
-        return wire.Number(value=None, interval=ANYTHING, source=source)
-    middle = float(average.middle)
-    value = average.within(total.value / count.value + middle) if count.value > 0 else None
-    edges = dict(total.edges).get(average.edges) if average.edges is not None else None
-    if average.edges is not None and edges is None:
-        limits = None  # The answers of older ledgers have none, and are given as they were.
-    if edges is not None:
-        found = average_over_bins(total, count, edges)
-    else:
-        found = ratio(total, count, covariance(total, average.count))
-    interval = found and (found[0] + middle, found[1] + middle)
-    if limits is not None and total.interval is not None and count.interval is not None:
-        low, high = interval or limits
-        interval = min(max(low, limits[0]), limits[1]), min(max(high, limits[0]), limits[1])
-    return wire.Number(value=_finite(value), standard_error=None, interval=interval, source=source)
-
-
-def _range(average: Average, statement: Statement) -> Interval | None:
-    """The least and the greatest number that an average of a measure or over bins can be."""
-    limits = average if average.edges is None else statement.edge_sums[average.edges]
-    if limits.low is None or limits.high is None:
-        return None
-    return float(limits.low), float(limits.high)
-
-
-def _is_empty(count: Answer) -> bool:
-    """Whether a count is 0 whatever the rows are."""
-    return count.source == "public" and count.value == 0
-
-
-def _weaker(*answers: Answer) -> Source:
-    return min((answer.source for answer in answers), key=LEAST_RELIABLE_FIRST.index)
-
 
 # Quotes
 
@@ -352,14 +153,13 @@ def _offer(
     errors: Sequence[float | None],
     groups: Mapping[Average, Sequence[Group]],
 ) -> wire.Offer:
-    rows = len(statement.group_labels)
-    numbers = [each.source for each in statement.outputs if not isinstance(each.source, GroupKey)]
+    numbers = [each.source for each in statement.outputs if is_number(each.source)]
     found = [_column_errors(each, statement, errors, groups) for each in numbers]
     averages = statement.has_average
     return wire.Offer(
         cost=cost,
         errors=tuple(map(_extremes, found)),
-        averages=tuple([_parts(each, rows, errors) for each in numbers]) if averages else (),
+        averages=tuple([_parts(each, statement, errors) for each in numbers]) if averages else (),
         group_sizes=tuple(map(_size, found)) if averages else (),
         undetermined=sum(each is not None and math.isinf(each) for own in found for each, _ in own),
     )
@@ -370,46 +170,54 @@ ErrorOfGroup = tuple[float | None, float | None]
 
 
 def _column_errors(
-    column: Aggregate | Average,
+    column: Expression,
     statement: Statement,
     errors: Sequence[float | None],
     groups: Mapping[Average, Sequence[Group]],
 ) -> list[ErrorOfGroup]:
-    """The error of each row of a column.
+    """The error of each row of a column; of what is computed, it is not known in advance.
 
     The parts of a sum or an average are taken as uncorrelated: how they will be depends on what is
     bought meanwhile.
     """
-    rows = len(statement.group_labels)
-    if isinstance(column, Aggregate):
-        own = _of_block(column.block, rows, errors)
-        if column.count is None:
-            return [(error, None) for error in own]
-        pairs = zip(own, _of_block(column.count, rows, errors), strict=True)
-        return [(_hypot(a, b, float(column.middle)), None) for a, b in pairs]
-    known = groups.get(column) or _public_groups(statement, column)
-    parts = zip(
-        _of_block(column.total, rows, errors), _of_block(column.count, rows, errors), known, strict=True
-    )
-    return [
-        (None if (error := _hypot(a, b, group.ratio)) is None else error / group.size, group.size)
-        for a, b, group in parts
-    ]
+    match column:
+        case Aggregate(block, _, None):
+            return [(error, None) for error in statement.answers_of(block, errors)]
+        case Aggregate(block, _, int(count), middle):
+            own, of_counts = (statement.answers_of(at, errors) for at in (block, count))
+            pairs = zip(own, of_counts, strict=True)
+            return [(_hypot(a, b, float(middle)), None) for a, b in pairs]
+        case Average(total, count):
+            known = groups.get(column) or _public_groups(statement, column)
+            own, of_counts = (statement.answers_of(at, errors) for at in (total, count))
+            return [
+                (
+                    None if (error := _hypot(a, b, group.ratio)) is None else error / group.size,
+                    group.size,
+                )
+                for a, b, group in zip(own, of_counts, known, strict=True)
+            ]
+        case Linear(forms):
+            return [(_combined_error(statement.forms[at], errors), None) for at in forms]
+    return [(None, None)] * len(statement.group_labels)
 
 
-def _of_block(block: int, rows: int, errors: Sequence[float | None]) -> Sequence[float | None]:
-    return errors[block * rows : (block + 1) * rows]
+def _combined_error(form: Form, errors: Sequence[float | None]) -> float | None:
+    parts = [(errors[at], float(factor)) for at, factor in form]
+    if any(error is None for error, _ in parts):
+        return None
+    return math.hypot(*(factor * error for error, factor in parts if error is not None))
 
 
 def _hypot(a: float | None, b: float | None, factor: float) -> float | None:
     return None if a is None or b is None else math.hypot(a, factor * b) if factor else a
 
 
-def _parts(column: Aggregate | Average, rows: int, errors: Sequence[float | None]) -> Interval | None:
+def _parts(column: Expression, statement: Statement, errors: Sequence[float | None]) -> Interval | None:
     """The largest errors of an average's sums and of its counts; None where one is not known."""
-    if isinstance(column, Aggregate):
+    if not isinstance(column, Average):
         return None
-    parts = [_of_block(at, rows, errors) for at in (column.total, column.count)]
+    parts = [statement.answers_of(at, errors) for at in (column.total, column.count)]
     total, count = (_extremes([(error, None) for error in part]) for part in parts)
     return (total[0], count[0]) if total and count else None
 

@@ -36,7 +36,7 @@ from sharewell.query.statement import Statement
 from sharewell.service.answer_steps import answer_steps
 from sharewell.service.ledger.codec import free_answers, read_answers
 from sharewell.service.release_slots import slot_start
-from sharewell.service.serialization import values
+from sharewell.service.results import values
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1
@@ -519,11 +519,13 @@ def not_computed() -> QueryError:
 def to_plain(answer: Answer) -> dict[str, Any]:
     """An answer as plain data for the ledger; infinite numbers are written as text.
 
-    Covariances and edges are left out where there are none, as in older ledgers.
+    Covariances, moments and edges are left out where there are none, as in older ledgers.
     """
     more: dict[str, Any] = {}
     if answer.covariances:
         more["covariances"] = [[block, each] for block, each in answer.covariances]
+    if answer.moments:
+        more["moments"] = [[place, each] for place, each in answer.moments]
     if answer.edges:
         more["edges"] = [[place, *map(_write, edges)] for place, edges in answer.edges]
     return {
@@ -552,6 +554,7 @@ def from_plain(stored: Mapping[str, Any]) -> Answer:
         stored["charge"],
         tuple([(block, each) for block, each in stored.get("covariances", ())]),
         tuple([(each[0], EdgeEstimate(*map(_read, each[1:]))) for each in stored.get("edges", ())]),
+        tuple([(place, each) for place, each in stored.get("moments", ())]),
     )
 
 

@@ -2,7 +2,7 @@
 
 `text` tokenizes and finds names, `grammar` parses and checks words and trees, `rewrite` puts subqueries
 in their places, and `select` compiles the clauses, one rule for each. What is bought are the blocks of
-`aggregates`, `quantiles` and `groups`, over the rows of `conditions`. What is computed from their answers
+`aggregates`, `quantiles` and `groups`, over the rows of `conditions`. What is computed from the answers
 are the expressions of `expressions`, `forms` and `windows`; on columns, `cells` evaluates them.
 """
 

@@ -20,10 +20,10 @@ from sqlglot import exp
 from sharewell.query.attribute import Attribute, Binned, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights
 from sharewell.query.domain import Column
-from sharewell.query.linear import LinearQuery
-from sharewell.query.measure import Measure
 from sharewell.query.expression import Constant, type_of
 from sharewell.query.functions import OTHER
+from sharewell.query.linear import LinearQuery
+from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
 from sharewell.query.sql.cells import CellValues, evaluate_cells, mask_query
 from sharewell.query.sql.conditions import Conditions, is_null
@@ -166,7 +166,9 @@ class Aggregates(Conditions):
         if isinstance(node, exp.Column):
             found = self._numbers(node, average=True)
             if found.edges or found.middle:
-                message = f"{shortened(self.source.quote(node))} cannot be combined with others in a sum."
+                message = (
+                    f"{shortened(self.source.quote(node))} cannot be combined with others in a sum."
+                )
                 hint = f"Write SUM({self.source.quote(node)}) FILTER (WHERE ...)."
                 raise self.source.error(node, message, hint)
             return found.bought[0], found.bought[1]
@@ -191,7 +193,9 @@ class Aggregates(Conditions):
 
     def _sum_of(self, found: CellValues) -> _Weighted:
         """Return the sum and the count of numbers that are known for every cell."""
-        numbers = [None if value is None or value is OTHER else Fraction(value) for value in found.values]
+        numbers = [
+            None if value is None or value is OTHER else Fraction(value) for value in found.values
+        ]
         known = list(dict.fromkeys(number for number in numbers if number is not None))
         unit, whole = on_grid(known)
         weights = dict(zip(known, whole, strict=True))

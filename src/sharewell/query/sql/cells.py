@@ -256,7 +256,8 @@ def _cuts(
     for attribute, at in zip(attributes, cell, strict=True):
         if isinstance(attribute, Binned | Date) and int(at) < len(attribute.values):
             start, end = (attribute.edge_text(attribute.edges[int(at) + i]) for i in (0, 1))
-            message = f"{shortened(source.quote(node))} splits the bin of {attribute.name} from {start} to {end}."
+            written = shortened(source.quote(node))
+            message = f"{written} splits the bin of {attribute.name} from {start} to {end}."
             edges = [attribute.edge_text(edge) for edge in attribute.edges[:6]]
             more = ", ..." if len(attribute.edges) > 6 else ""
             hint = f"The edges of {attribute.name} are {', '.join(edges)}{more}."

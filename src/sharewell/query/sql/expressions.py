@@ -1,7 +1,7 @@
 """Scalar expressions: from the parse tree to typed expressions, whatever their leaves are.
 
 The same functions are applied to the values of columns, cell by cell, in WHERE and GROUP BY, and to the
-numbers of a result, row by row. Types are strict, except that text in the place of a date is read as one.
+numbers of a result, row by row. Types are strict, except that text in place of a date is read as one.
 """
 
 from __future__ import annotations
@@ -185,9 +185,7 @@ class Translator:
             bounded(node, self.source, found_call.value)
         return found_call
 
-    def _require(
-        self, node: exp.Expr, name: str, expected: str, own: Type, place: exp.Expr
-    ) -> None:
+    def _require(self, node: exp.Expr, name: str, expected: str, own: Type, place: exp.Expr) -> None:
         if expected in ("", own) or own == "null":
             return
         what = {
@@ -247,7 +245,9 @@ class Translator:
             if types[each] != "null":
                 if found not in ("null", types[each]):
                     message = f"The values are of different types: {_TYPE_NAMES[found]}, and "
-                    message += f"{shortened(self.source.quote(places[each]))}, {_TYPE_NAMES[types[each]]}."
+                    message += (
+                        f"{shortened(self.source.quote(places[each]))}, {_TYPE_NAMES[types[each]]}."
+                    )
                     raise self.source.error(node, message, "Use values of the same type.")
                 found = types[each]
         return found
@@ -289,7 +289,11 @@ class Translator:
             if type_of(argument) in ("date", "null"):
                 return argument
             date = self._as_date(argument)
-            if isinstance(argument, Constant) and type_of(date) != "date" and type_of(argument) == "text":
+            if (
+                isinstance(argument, Constant)
+                and type_of(date) != "date"
+                and type_of(argument) == "text"
+            ):
                 message = f"Invalid date {constant_text(argument.value)}."
                 raise self.source.error(node, message, DATE_HINT)
             if type_of(date) != "date":
@@ -305,7 +309,9 @@ class Translator:
             raise self.source.error(node, message, hint)
         parameters = [int(each.name) for each in node.to.expressions]
         if name == "DECIMAL":
-            digits = Constant(Fraction(parameters[1] if len(parameters) > 1 else 0 if parameters else 3), "number")
+            digits = Constant(
+                Fraction(parameters[1] if len(parameters) > 1 else 0 if parameters else 3), "number"
+            )
             return call("ROUND", call("number", argument), digits)
         return call(function, argument, type=result)
 
@@ -365,7 +371,7 @@ class Translator:
             self._arity(node, written, (2, 2))
             return self._regular(node, parts, whole=name == "REGEXP_FULL_MATCH")
         function = FUNCTIONS.get(name)
-        if function is None or not name.isupper() and name not in ALIASES.values():
+        if function is None or (not name.isupper() and name not in ALIASES.values()):
             raise self.unsupported(exp.Count(this=exp.Star()) if node.parent is None else node)
         self._arity(node, written, function.arity)
         arguments = [self.translate(part) for part in parts]

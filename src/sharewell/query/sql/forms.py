@@ -81,7 +81,11 @@ class Forms:
             case Call(function, (left, right)) if function.name in ("+", "-"):
                 a, b = self.terms(left, rows), self.terms(right, rows)
                 sign = 1 if function.name == "+" else -1
-                return None if a is None or b is None else [_sum(x, y, sign) for x, y in zip(a, b, strict=True)]
+                return (
+                    None
+                    if a is None or b is None
+                    else [_sum(x, y, sign) for x, y in zip(a, b, strict=True)]
+                )
             case Call(function, (left, right)) if function.name in ("*", "/"):
                 inner, factors = self.terms(left, rows), _numbers(right, rows)
                 if function.name == "*" and inner is None:
@@ -102,7 +106,9 @@ def _numbers(expression: Expression, rows: int) -> list[Fraction] | None:
     """Return public numbers, one for each row; None if one is missing."""
     if isinstance(expression, Constant) and isinstance(expression.value, Fraction):
         return [expression.value] * rows
-    if isinstance(expression, GroupKey) and all(isinstance(each, Fraction) for each in expression.values):
+    if isinstance(expression, GroupKey) and all(
+        isinstance(each, Fraction) for each in expression.values
+    ):
         return list(expression.values) or None
     return None
 
@@ -125,10 +131,18 @@ def simplified(expression: Expression, forms: Forms, rows: int) -> Expression:
     if name in ("*", "/"):
         ratio, factor = arguments if isinstance(arguments[0], Ratio) else reversed(arguments)
         factors = _numbers(factor, rows) if isinstance(ratio, Ratio) else None
-        if isinstance(ratio, Ratio) and factors is not None and (name == "*" or ratio is arguments[0]) and all(factors):
+        if (
+            isinstance(ratio, Ratio)
+            and factors is not None
+            and (name == "*" or ratio is arguments[0])
+            and all(factors)
+        ):
             if name == "/":
                 factors = [1 / each for each in factors]
-            above = [_scale(dict(forms.forms[at]), each) for at, each in zip(ratio.numerators, factors, strict=True)]
+            above = [
+                _scale(dict(forms.forms[at]), each)
+                for at, each in zip(ratio.numerators, factors, strict=True)
+            ]
             return Ratio(forms.add_all(above), ratio.denominators, ratio.positive)
     return call_again(expression, arguments)
 

@@ -41,18 +41,18 @@ _PREFIXES = {*_types("NOT DASH PLUS")}
 NAMES = {*_types("VAR IDENTIFIER DATE FIRST")}
 #: The types of CAST.
 TYPES = {*_types("INT BIGINT SMALLINT TINYINT DOUBLE FLOAT DECIMAL TEXT VARCHAR BOOLEAN")}
-WORDS = (
-    NAMES
-    | TYPES
-    | {
-        *_types("NUMBER STRING NULL TRUE FALSE COMMA DOT L_PAREN R_PAREN DCOLON L_BRACKET R_BRACKET"),
-        *_types("SELECT FROM WHERE GROUP_BY HAVING ORDER_BY ASC DESC LIMIT OFFSET ALIAS FILTER"),
-        *_types("AND OR NOT IS ISNULL NOTNULL EQ NEQ LT LTE GT GTE BETWEEN IN LIKE ILIKE ESCAPE"),
-        *_types("SIMILAR_TO TILDE DISTINCT INTERVAL PLUS DASH STAR SLASH DIV MOD DSTAR CARET DPIPE"),
-        *_types("CASE WHEN THEN ELSE END OVER PARTITION_BY ROWS RANGE STRUCT"),
-        *_types("ALL ROLLUP CUBE GROUPING_SETS WITH UNION"),
-    }
-)
+#: Words that are never names, and words that are names too where a column or an alias has them.
+KEYWORDS = {
+    *_types("NUMBER STRING NULL TRUE FALSE COMMA DOT L_PAREN R_PAREN DCOLON L_BRACKET R_BRACKET"),
+    *_types("SELECT FROM WHERE GROUP_BY HAVING ORDER_BY ASC DESC LIMIT ALIAS FILTER"),
+    *_types("AND OR NOT IS ISNULL NOTNULL EQ NEQ LT LTE GT GTE BETWEEN IN LIKE ESCAPE"),
+    *_types("TILDE PLUS DASH STAR SLASH DIV MOD DSTAR CARET DPIPE CASE WHEN THEN ELSE END"),
+}
+SOFT_KEYWORDS = TYPES | {
+    *_types("OFFSET ILIKE SIMILAR_TO DISTINCT INTERVAL OVER PARTITION_BY ROWS RANGE STRUCT"),
+    *_types("ALL ROLLUP CUBE GROUPING_SETS WITH UNION"),
+}
+WORDS = NAMES | KEYWORDS | SOFT_KEYWORDS
 #: Functions that the parser reads in their own ways.
 PARSED = {"COUNT", "SUM", "AVG", "CAST", "TRY_CAST", "EXTRACT"}
 #: Functions that need not be in the table of scalar functions: aggregates, and those of windows.
@@ -64,7 +64,9 @@ WINDOW_FUNCTIONS = {"RANK", "DENSE_RANK", "ROW_NUMBER"}
 OWN_FUNCTIONS = {"IF", "IIF", "REGEXP_MATCHES", "REGEXP_FULL_MATCH"} | {*PARTS} - {"century", "decade"}
 OWN_FUNCTIONS = {name.upper() for name in OWN_FUNCTIONS}
 NAMED = {name for name in FUNCTIONS if name.isidentifier() and name.isupper()} | {*ALIASES}
-NAMED = (NAMED - {"AND", "OR", "NOT", "IN", "CASE"}) | AGGREGATE_FUNCTIONS | WINDOW_FUNCTIONS | OWN_FUNCTIONS
+NAMED = (
+    (NAMED - {"AND", "OR", "NOT", "IN", "CASE"}) | AGGREGATE_FUNCTIONS | WINDOW_FUNCTIONS | OWN_FUNCTIONS
+)
 #: What marks a function's name for the parser.
 CALL = "()"
 
@@ -233,7 +235,7 @@ def _check_words(source: Source) -> None:
             message = "Multiple statements are not supported."
             raise source.error(token, message, "Run each SELECT as a separate query.")
         opens = following is not None and following.token_type is TokenType.L_PAREN
-        is_name = kind in NAMES or (kind not in WORDS and token.text.casefold() in names)
+        is_name = kind in NAMES or (kind not in KEYWORDS and token.text.casefold() in names)
         is_name = is_name or (opens and _is_function(token))
         negated = kind is TokenType.NOT and token.text == "!"
         if negated and (following is None or following.token_type is not TokenType.TILDE):
@@ -414,7 +416,7 @@ def _check_census(
         if following is not None and following.token_type is TokenType.L_PAREN and _is_function(token):
             continue
         if token.start in names:
-            fits = kind in NAMES or kind not in WORDS
+            fits = kind in NAMES or kind not in KEYWORDS
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
             fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)

@@ -129,7 +129,11 @@ class Groups:
         for row in self.rows:
             own = [tuple(row[i] for i in places[level]) for level in found.levels]
             whole = not any(None in each for each in own)
-            group = tuple(keys[level][each] for level, each in zip(found.levels, own, strict=True)) if whole else ()  # type: ignore[index]
+            group = (
+                tuple(keys[level][each] for level, each in zip(found.levels, own, strict=True))
+                if whole
+                else ()
+            )  # type: ignore[index]
             shown.append(values[group] if whole else None)
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
         return group_key(shown, found.type, other)
@@ -144,7 +148,9 @@ class Groups:
         """
         if not self.columns:
             return ParallelBlock(total.domain, [total])
-        joint = [(at, column) for at, column in enumerate(self.columns) if isinstance(column, JointColumn)]
+        joint = [
+            (at, column) for at, column in enumerate(self.columns) if isinstance(column, JointColumn)
+        ]
         if not joint:
             return GroupedBlock(total, *self._places)
         rest = Groups(column for column in self.columns if not isinstance(column, JointColumn))

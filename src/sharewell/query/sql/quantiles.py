@@ -125,9 +125,9 @@ def _quantile(
         share = dict.fromkeys(totals[-1], -fraction)
         counts.append(draft.forms.add_all(cells))
         crossings.append(
-            draft.forms.add_all([{**share, **{at: 1 - fraction for at in own}} for own in totals])
+            draft.forms.add_all([{**share, **dict.fromkeys(own, 1 - fraction)} for own in totals])
         )
-    return Quantile(fraction, ends, tuple(counts), tuple(crossings), continuous)
+    return Quantile(column.name, fraction, ends, tuple(counts), tuple(crossings), continuous)
 
 
 def _ends(column: Column) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -1,8 +1,8 @@
 """Rewriting: WITH, subqueries in FROM and DISTINCT as one SELECT over the table.
 
 A subquery that only filters, renames or computes is put in the place of its names. One that aggregates
-may be filtered, ordered and computed with, so what is outside becomes HAVING, ORDER BY and SELECT list of
-the one inside.
+may be filtered, ordered and computed with, so what is outside becomes the HAVING, ORDER BY and SELECT
+list of the one inside.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def rewrite(tree: exp.Select | exp.Union, source: Source) -> exp.Select:
 
 def _is_nested(select: exp.Select) -> bool:
     clause = select.args.get("from_")
-    return bool(select.args.get("with_")) or (clause is not None and isinstance(clause.this, exp.Subquery))
+    return bool(select.args.get("with_")) or (
+        clause is not None and isinstance(clause.this, exp.Subquery)
+    )
 
 
-def _flatten(
-    select: exp.Expr, source: Source, known: dict[str, exp.Expr]
-) -> exp.Select:
+def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> exp.Select:
     if not isinstance(select, exp.Select):
         raise source.error(select, "A subquery must be one SELECT.", "Write SELECT ... FROM ...")
     known = dict(known)
@@ -73,12 +73,18 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> 
     star = any(item.is_star for item in inner.expressions)
     aggregated = _is_aggregated(inner)
     for clause in ("limit", "offset"):
-        if inner.args.get(clause) and (not aggregated or any(outer.args.get(c) for c in ("where", "order", "limit"))):
-            message = f"{clause.upper()} in a subquery is only supported where nothing is done with its rows."
+        if inner.args.get(clause) and (
+            not aggregated or any(outer.args.get(c) for c in ("where", "order", "limit"))
+        ):
+            message = (
+                f"{clause.upper()} in a subquery is only supported where nothing is done with its rows."
+            )
             raise source.error(inner.args[clause], message, f"Move {clause.upper()} to the end.")
     if aggregated and (outer.args.get("group") or _is_aggregated(outer)):
         message = "The result of GROUP BY cannot be aggregated again."
-        hint = "Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ()."
+        hint = (
+            "Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ()."
+        )
         raise source.error(outer, message, hint)
     if any(item.is_star for item in outer.expressions):
         if len(outer.expressions) > 1 and aggregated:
@@ -106,7 +112,9 @@ def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
     found: dict[str, exp.Expr] = {}
     for item in select.expressions:
         if not item.is_star:
-            found[(item.alias or item.output_name or item.unalias().sql("duckdb")).casefold()] = item.unalias()
+            found[(item.alias or item.output_name or item.unalias().sql("duckdb")).casefold()] = (
+                item.unalias()
+            )
     return found
 
 

@@ -13,7 +13,8 @@ from sharewell.query.statement import Projection, Statement
 
 _SHOW = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
 _DESCRIBE = re.compile(
-    r"\s*(?:DESCRIBE|DESC|SHOW)\s+(?:TABLE\s+)?(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s*;?\s*", re.IGNORECASE
+    r"\s*(?:DESCRIBE|DESC|SHOW)\s+(?:TABLE\s+)?(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s*;?\s*",
+    re.IGNORECASE,
 )
 _STAR = re.compile(
     r"\s*SELECT\s+\*\s+FROM\s+(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s+LIMIT\s+0\s*;?\s*", re.IGNORECASE

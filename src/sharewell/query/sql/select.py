@@ -274,7 +274,10 @@ class Draft:
             message = "SELECT * is not supported: single rows are never returned."
             raise self.source.error(node, message, "Write SELECT COUNT(*).")
         found = simplified(self._translator.translate(node), self.forms, len(self.groups.rows))
-        if isinstance(found, Call) and len(self.groups.rows) * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS:
+        if (
+            isinstance(found, Call)
+            and len(self.groups.rows) * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS
+        ):
             message = f"The expression is too long for a result of {len(self.groups.rows):,} rows."
             hint = "Remove it, and compute with the result instead."
             raise self.source.error(node, message, hint, QueryTooComplex)
@@ -339,7 +342,9 @@ class Draft:
     def _subtotals(self, blocks: list[int], *, average: bool, middle: Fraction) -> Expression:
         """Sum the groups of every row of the result."""
         members = self.groups.members
-        sums = [[{self.forms.starts[b] + at: Fraction(1) for at in own} for own in members] for b in blocks]
+        sums = [
+            [{self.forms.starts[b] + at: Fraction(1) for at in own} for own in members] for b in blocks
+        ]
         if average:
             total, count = (self.forms.add_all(each) for each in sums)
             ratio: Expression = Ratio(total, count, positive=True)
@@ -357,7 +362,11 @@ class Draft:
         left, right = argument.this.unnest(), argument.expression.unnest()
         if isinstance(argument, exp.Mul) and isinstance(right, exp.Column):
             left, right = right, left
-        if not isinstance(left, exp.Column) or self.source.find_measure(left) is None or right.find(exp.Column):
+        if (
+            not isinstance(left, exp.Column)
+            or self.source.find_measure(left) is None
+            or right.find(exp.Column)
+        ):
             return None
         copied = node.copy()
         (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
@@ -369,7 +378,9 @@ class Draft:
         """Compile a variance or standard deviation from sums of squares, sums and counts."""
         name, parts = inner.name.removesuffix(CALL), inner.expressions
         if len(parts) != 1:
-            raise self.source.error(node, f"{name} takes 1 argument, not {len(parts)}.", "Name a column.")
+            raise self.source.error(
+                node, f"{name} takes 1 argument, not {len(parts)}.", "Name a column."
+            )
 
         def over(aggregate: exp.Expr) -> Expression:
             if isinstance(node, exp.Filter):
@@ -382,7 +393,9 @@ class Draft:
         count = over(exp.Count(this=column.copy(), big_int=True))
         one = Constant(Fraction(1 if not name.endswith("POP") else 0), "number")
         spread = call("-", squares, call("/", call("*", total, total), count))
-        found = call("GREATEST", call("/", spread, call("-", count, one)), Constant(Fraction(0), "number"))
+        found = call(
+            "GREATEST", call("/", spread, call("-", count, one)), Constant(Fraction(0), "number")
+        )
         found = call("SQRT", found) if name.startswith("STDDEV") else found
         enough = call(">", count, one, type="boolean")
         return call("CASE", enough, found, Constant(None, "null"))
@@ -421,9 +434,7 @@ class Draft:
     @property
     def groups_by_text(self) -> dict[str, AnyColumn]:
         """The groupings by several attributes at once, by what they are written as."""
-        return {
-            column.name: column for column in self.groups.columns if isinstance(column, JointColumn)
-        }
+        return {column.name: column for column in self.groups.columns if isinstance(column, JointColumn)}
 
     def group_column(self, node: exp.Expr) -> AnyColumn | None:
         """Compile a term of GROUP BY; None for a constant, which divides nothing."""

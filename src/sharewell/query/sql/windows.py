@@ -67,7 +67,9 @@ def _partitions(draft: Draft, node: exp.Window) -> tuple[int, ...]:
 def _public_key(draft: Draft, node: exp.Expr) -> GroupKey:
     found = draft.item(node)
     if not isinstance(found, GroupKey):
-        message = f"A window is divided and summed by grouped columns, not by {draft.source.quote(node)}."
+        message = (
+            f"A window is divided and summed by grouped columns, not by {draft.source.quote(node)}."
+        )
         raise draft.source.error(node, message, "Name a column of GROUP BY.")
     return found
 
@@ -75,9 +77,7 @@ def _public_key(draft: Draft, node: exp.Expr) -> GroupKey:
 def _order(draft: Draft, node: exp.Window) -> tuple[OrderKey, ...]:
     clause = node.args.get("order")
     return tuple(
-        OrderKey(
-            draft.item(each.this), bool(each.args.get("desc")), bool(each.args.get("nulls_first"))
-        )
+        OrderKey(draft.item(each.this), bool(each.args.get("desc")), bool(each.args.get("nulls_first")))
         for each in (clause.expressions if clause else ())
     )
 

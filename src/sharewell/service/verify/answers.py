@@ -8,6 +8,7 @@ the solvers that computed them; where they are not, or for those that are not sa
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -55,7 +56,7 @@ EARLIER_CRITICALS = (1.96, 2.06)
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
 #: What later versions store beside them, where a result needs it.
-MORE_FIELDS = {"covariances", "edges"}
+MORE_FIELDS = {"covariances", "edges", "moments"}
 
 
 class AnswersAudit(Audit):
@@ -316,7 +317,7 @@ class AnswersAudit(Audit):
             for charge in own:
                 self._charged.pop(charge, None)
         self._compare(number, event.answers, stored, found)
-        self._compare_related(number, len(statement.group_labels), stored, found)
+        self._compare_related(number, statement, stored, found)
 
     def _mechanism_for(self, number: int, own: list[int]) -> Mechanism | None:
         """The mechanism as it was, after any crash that left something behind."""
@@ -349,7 +350,7 @@ class AnswersAudit(Audit):
                 at += len(block)
             return answers
         return [
-            replace(own, covariances=each.covariances, edges=each.edges)
+            replace(own, covariances=each.covariances, edges=each.edges, moments=each.moments)
             for own, each in zip(separately, together, strict=True)
         ]
 
@@ -455,17 +456,23 @@ class AnswersAudit(Audit):
                 )
 
     def _compare_related(
-        self, number: int, rows: int, stored: Sequence[Answer], found: Sequence[Answer]
+        self, number: int, statement: Statement, stored: Sequence[Answer], found: Sequence[Answer]
     ) -> None:
         """Compare stored covariances and sums of edges with recomputed ones; old ledgers have none."""
+        starts = statement.starts
         for place, (was, again) in enumerate(zip(stored, found, strict=False)):
             covariances, edges = dict(again.covariances), dict(again.edges)
+            row = place - starts[bisect_right(starts, place) - 1]
             for block, value in was.covariances:
-                other = found[block * rows + place % rows].standard_error
+                other = found[starts[block] + row].standard_error
                 if not _is_close(
                     value, covariances.get(block), (again.standard_error or 0) * (other or 0)
                 ):
                     self.fault("differs", number, f"The covariance of answer {place} does not follow.")
+            moments = dict(again.moments)
+            for at, value in was.moments:
+                if not _is_close(value, moments.get(at), (again.standard_error or 0) ** 2):
+                    self.fault("differs", number, f"The moments of answer {place} do not follow.")
             for at, own in was.edges:
                 if at not in edges or not _has_edges(own, edges[at]):
                     self.fault("differs", number, f"The sums of edges of answer {place} do not follow.")
