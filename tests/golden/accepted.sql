@@ -203,3 +203,118 @@ SELECT COUNT(*) FROM people WHERE sex = 'M' GROUP BY sex
 SELECT COUNT(*) FROM people WHERE age > 3 IS TRUE
 --> COUNT(*) = Aggregate
 --> age[4..85]
+
+SELECT COUNT(*) FROM main.people
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT COUNT(*) FROM people WHERE age = CAST('4' AS INTEGER)
+--> COUNT(*) = Aggregate
+--> age[4]
+
+SELECT COUNT(*) FROM people WHERE sex < 'M'
+--> COUNT(*) = Aggregate
+--> sex[F]
+
+SELECT COUNT(*) FROM people WHERE state ILIKE 'new%'
+--> COUNT(*) = Aggregate
+--> state[New Hampshire..New York]
+
+SELECT COUNT(*) FROM people WHERE age * 2 > 60
+--> COUNT(*) = Aggregate
+--> age[31..85]
+
+SELECT COUNT(*) FROM people WHERE age % 2 = 0
+--> COUNT(*) = Aggregate
+--> age[0, 2, 4, 6, ...]
+
+SELECT COUNT(*) FROM people WHERE lower(sex) = 'f'
+--> COUNT(*) = Aggregate
+--> sex[F]
+
+SELECT age_group, COUNT(*) FROM people GROUP BY age
+--> age_group = GroupKey, COUNT(*) = Aggregate
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks
+
+SELECT COUNT(*) + 1 FROM people
+--> COUNT(*) + 1 = Call
+--> everything
+
+SELECT DISTINCT sex FROM people
+--> sex = GroupKey
+
+SELECT SUM(CASE WHEN age > 3 THEN income END) FROM people
+--> SUM(CASE WHEN age > 3 THEN income END) = Aggregate
+--> 5000 x age[4..85] x income[[0, 10000), 3 * [10000, 20000), 7 * [20000, 50000)]
+
+SELECT SUM(CASE sex WHEN 'F' THEN 1 END) FROM people
+--> SUM(CASE sex WHEN 'F' THEN 1 END) = Aggregate
+--> sex[F]
+
+SELECT SUM(age + 1) FROM people
+--> SUM(age + 1) = Aggregate
+--> age[0, 2 * 1, 3 * 2, 4 * 3, ...]
+
+SELECT MEDIAN(age) FROM people
+--> MEDIAN(age) = Quantile
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks
+
+SELECT COUNT(*) FROM (SELECT * FROM people)
+--> COUNT(*) = Aggregate
+--> everything
+
+WITH adults AS (SELECT * FROM people) SELECT COUNT(*) FROM adults
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT COUNT(*) FROM people GROUP BY age + 1
+--> COUNT(*) = Aggregate
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks
+
+SELECT COUNT(*) FROM people GROUP BY ROLLUP (age)
+--> COUNT(*) = Linear
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks
+
+SELECT COUNT(*) FROM people GROUP BY ALL
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT COUNT(*) FROM people ORDER BY 1 + 1
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT COUNT(*) FROM people LIMIT 10 OFFSET 5
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT COUNT(*) FROM people -- all of them
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT /* all */ COUNT(*) FROM people
+--> COUNT(*) = Aggregate
+--> everything
+
+SELECT age, COUNT(*) FROM people GROUP BY age HAVING age > COUNT(*)
+--> age = GroupKey, COUNT(*) = Aggregate
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks

@@ -50,11 +50,6 @@ SELECT COUNT(*) FROM "People"
 --> Write FROM people.
 --> suggestion: People -> people
 
-SELECT COUNT(*) FROM main.people
---> sql.unsupported, line 1, column 22, at 'main'
---> Unsupported expression.
---> Remove it.
-
 SELECT COUNT(*)
 --> sql.unsupported, line 1, column 8, at 'COUNT(*)'
 --> Missing FROM clause.
@@ -142,16 +137,6 @@ SELECT COUNT(*) FROM people WHERE admitted > DATE '2020-02-30'
 --> Invalid date '2020-02-30'.
 --> Write a date as DATE '2024-12-31'.
 
-SELECT COUNT(*) FROM people WHERE age = CAST('4' AS INTEGER)
---> sql.unsupported, line 1, column 53, at 'INTEGER'
---> Only casts to DATE are supported.
---> Write the value itself, or a date as DATE '2024-12-31'.
-
-SELECT COUNT(*) FROM people WHERE sex < 'M'
---> sql.unsupported, line 1, column 35, at "sex < 'M'"
---> Column "sex" has no order, so < is not supported.
---> Use =, <>, IN, LIKE or IS NULL.
-
 SELECT COUNT(*) FROM people WHERE age LIKE '4%'
 --> sql.unsupported, line 1, column 35, at "age LIKE '4%'"
 --> LIKE requires text, but column "age" is not text.
@@ -172,11 +157,6 @@ SELECT COUNT(*) FROM people WHERE state LIKE 'a' ESCAPE '!!'
 --> ESCAPE requires a single character.
 --> Example: ESCAPE '!'.
 
-SELECT COUNT(*) FROM people WHERE state ILIKE 'new%'
---> sql.unsupported, line 1, column 41, at 'ILIKE'
---> Unsupported operator "ILIKE".
---> Use =, <>, IN or LIKE.
-
 SELECT COUNT(*) FROM people WHERE age
 --> sql.unsupported, line 1, column 35, at 'age'
 --> Column "age" is not boolean.
@@ -188,19 +168,9 @@ SELECT COUNT(*) FROM people WHERE 'yes'
 --> Example: age >= 20.
 
 SELECT COUNT(*) FROM people WHERE age > income
---> sql.unsupported, line 1, column 35, at 'age > income'
---> A column can only be compared with a constant.
---> Compare each column with a constant.
-
-SELECT COUNT(*) FROM people WHERE age * 2 > 60
---> sql.unsupported, line 1, column 35, at 'age'
---> Arithmetic on columns is not supported.
---> Rewrite the condition: age > 20 instead of age - 10 > 10.
-
-SELECT COUNT(*) FROM people WHERE age % 2 = 0
---> sql.unsupported, line 1, column 39, at '%'
---> Unsupported operator "%".
---> Use +, -, * or / on constants.
+--> sql.cuts-through-bin, line 1, column 35, at 'age > income'
+--> age > income splits the bin of income from 0 to 10000.
+--> The edges of income are 0, 10000, 20000, 50000.
 
 SELECT COUNT(*) FROM people WHERE age > 1 / 0
 --> sql.unsupported, line 1, column 41, at '1 / 0'
@@ -228,9 +198,9 @@ SELECT COUNT(*) FROM people WHERE age IN ()
 --> List a value.
 
 SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
---> sql.unsupported, line 1, column 43, at 'SELECT'
---> Subqueries are not supported.
---> Move their conditions into WHERE.
+--> sql.unsupported, line 1, column 50, at 'age FROM people'
+--> A subquery is only supported in FROM.
+--> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people WHERE age IS 3
 --> sql.unsupported, line 1, column 35, at 'age IS 3'
@@ -245,7 +215,7 @@ SELECT COUNT(*) FROM people WHERE 1 = 'a'
 SELECT COUNT(*) FROM people WHERE COUNT(*) > 3
 --> sql.unsupported, line 1, column 35, at 'COUNT(*)'
 --> An aggregate is not allowed here.
---> Use it in the SELECT list, HAVING or ORDER BY, without arithmetic.
+--> Use it in the SELECT list, HAVING or ORDER BY.
 
 SELECT COUNT(*) FROM people WHERE age = ?
 --> sql.unsupported, line 1, column 41, at '?'
@@ -264,23 +234,18 @@ SELECT COUNT(*) FROM people WHERE age = :age
 
 SELECT COUNT(*) FROM people WHERE admitted > CURRENT_DATE
 --> sql.unsupported, line 1, column 46, at 'CURRENT_DATE'
---> The current time and intervals are not supported.
+--> The current time is not supported: the same question must mean the same tomorrow.
 --> Write a date as DATE '2024-12-31'.
 
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 --> sql.unsupported, line 1, column 35, at 'EXISTS'
---> Subqueries are not supported.
---> Move their conditions into WHERE.
+--> A subquery is only supported in FROM.
+--> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 'F')
 --> sql.unsupported, line 1, column 36, at 'age, sex'
---> Unsupported expression.
---> Remove it.
-
-SELECT COUNT(*) FROM people WHERE lower(sex) = 'f'
---> sql.unsupported, line 1, column 35, at 'lower'
---> Unsupported function "lower".
---> The functions are COUNT, SUM and AVG.
+--> Unsupported expression age, sex.
+--> Write a number, 'text', DATE '2024-12-31', TRUE, FALSE, NULL, or a column.
 
 SELECT * FROM people
 --> sql.unsupported, line 1, column 8, at '*'
@@ -302,30 +267,15 @@ SELECT sex FROM people GROUP BY sex
 --> The query has no COUNT, SUM or AVG.
 --> Add COUNT(*) to the SELECT list.
 
-SELECT age_group, COUNT(*) FROM people GROUP BY age
---> sql.unsupported, line 1, column 8, at 'age_group'
---> Column "age_group" must appear in GROUP BY or inside an aggregate.
---> Add age_group to GROUP BY, or remove it here.
-
 SELECT 1 FROM people
---> sql.unsupported, line 1, column 8, at '1'
---> Only aggregates and grouped columns are allowed in the SELECT list.
---> Use COUNT, SUM or AVG without arithmetic.
-
-SELECT COUNT(*) + 1 FROM people
---> sql.unsupported, line 1, column 8, at 'COUNT(*) + 1'
---> Only aggregates and grouped columns are allowed in the SELECT list.
---> Use COUNT, SUM or AVG without arithmetic.
-
-SELECT DISTINCT sex FROM people
---> sql.unsupported, line 1, column 8, at 'DISTINCT'
---> DISTINCT is not supported.
---> Remove DISTINCT, or GROUP BY the column.
+--> sql.unsupported, line 1, column 8, at '1 FROM people'
+--> The query has no COUNT, SUM or AVG.
+--> Add COUNT(*) to the SELECT list.
 
 SELECT COUNT(DISTINCT sex) FROM people
---> sql.unsupported, line 1, column 14, at 'DISTINCT'
---> DISTINCT is not supported.
---> Remove DISTINCT, or GROUP BY the column.
+--> sql.unsupported, line 1, column 8, at 'COUNT(DISTINCT sex)'
+--> COUNT(DISTINCT sex) is not supported: one row alone can change it.
+--> Count the rows of each value: SELECT sex, COUNT(*) ... GROUP BY sex.
 
 SELECT COUNT() FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT'
@@ -340,52 +290,32 @@ SELECT SUM(*) FROM people
 SELECT SUM(sex) FROM people
 --> sql.unsupported, line 1, column 12, at 'sex'
 --> Column "sex" is not numeric.
---> SUM and AVG require a numeric or boolean column.
+--> Count its values: SELECT sex, COUNT(*) ... GROUP BY sex.
 
 SELECT SUM(age_group) FROM people
 --> sql.unsupported, line 1, column 12, at 'age_group'
 --> Column "age_group" is not numeric.
---> SUM and AVG require a numeric or boolean column.
+--> Count its values: SELECT age_group, COUNT(*) ... GROUP BY age_group.
 
 SELECT SUM('a') FROM people
 --> sql.unsupported, line 1, column 12, at "'a'"
 --> SUM and AVG require numbers, but 'a' is text.
 --> Write a number.
 
-SELECT SUM(CASE WHEN age > 3 THEN income END) FROM people
---> sql.unsupported, line 1, column 35, at 'income'
---> A branch of CASE must be a number, not a column.
---> To sum a column over some rows, write SUM(income) FILTER (WHERE ...).
-
-SELECT SUM(CASE sex WHEN 'F' THEN 1 END) FROM people
---> sql.unsupported, line 1, column 17, at 'sex'
---> CASE with an operand is not supported.
---> Write CASE WHEN sex = 'F' THEN 1 END.
-
-SELECT SUM(age + 1) FROM people
---> sql.unsupported, line 1, column 12, at 'age'
---> Arithmetic on columns is not supported.
---> Rewrite the condition: age > 20 instead of age - 10 > 10.
-
-SELECT MEDIAN(age) FROM people
---> sql.unsupported, line 1, column 8, at 'MEDIAN'
---> Unsupported function "MEDIAN".
---> The functions are COUNT, SUM and AVG.
-
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> The functions are COUNT, SUM and AVG.
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY column).
 
 SELECT COUNT(*) OVER () FROM people
---> sql.unsupported, line 1, column 17, at 'OVER'
---> Window functions are not supported.
---> Use GROUP BY, and compute on the result.
+--> sql.unsupported, line 1, column 8, at 'COUNT(*)'
+--> COUNT(*) is not supported with OVER.
+--> Use SUM or AVG of an aggregate, such as SUM(COUNT(*)) OVER (), or RANK().
 
 SELECT COUNT(*) FROM people QUALIFY COUNT(*) > 1
 --> sql.unsupported, line 1, column 29, at 'QUALIFY'
---> Window functions are not supported.
---> Use GROUP BY, and compute on the result.
+--> QUALIFY is not supported.
+--> Write the window after OVER; select rows of the result with HAVING.
 
 SELECT COUNT(*) FROM people JOIN visits USING (id)
 --> sql.unsupported, line 1, column 29, at 'JOIN'
@@ -397,45 +327,20 @@ SELECT COUNT(*) FROM people, visits
 --> Joins are not supported.
 --> Query one table.
 
-SELECT COUNT(*) FROM (SELECT * FROM people)
---> sql.unsupported, line 1, column 23, at 'SELECT'
---> Subqueries are not supported.
---> Move their conditions into WHERE.
-
-WITH adults AS (SELECT * FROM people) SELECT COUNT(*) FROM adults
---> sql.unsupported, line 1, column 1, at 'WITH'
---> WITH is not supported.
---> Move its conditions into WHERE.
-
 (SELECT COUNT(*) FROM people)
---> sql.unsupported, line 1, column 1, at '('
---> Subqueries are not supported.
---> Move their conditions into WHERE.
+--> sql.unsupported, line 1, column 9, at 'COUNT(*) FROM people'
+--> A subquery is only supported in FROM.
+--> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people
---> sql.unsupported, line 1, column 29, at 'UNION'
---> UNION, EXCEPT and INTERSECT are not supported.
---> Run each SELECT as a separate query.
-
-SELECT COUNT(*) FROM people GROUP BY age + 1
---> sql.unsupported, line 1, column 38, at 'age + 1'
---> GROUP BY requires columns or declared bins.
---> Use their names or their positions.
+--> sql.unsupported, line 1, column 8, at 'COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people'
+--> UNION is not supported.
+--> Run each SELECT as a separate query, or use GROUP BY GROUPING SETS.
 
 SELECT COUNT(*) FROM people GROUP BY 2
 --> sql.unsupported, line 1, column 38, at '2'
 --> Position 2 is not in the SELECT list.
 --> The only position is 1.
-
-SELECT COUNT(*) FROM people GROUP BY ROLLUP (age)
---> sql.unsupported, line 1, column 38, at 'ROLLUP'
---> ROLLUP, CUBE and GROUPING SETS are not supported.
---> List the columns: GROUP BY age_group, sex.
-
-SELECT COUNT(*) FROM people GROUP BY ALL
---> sql.unsupported, line 1, column 38, at 'ALL'
---> Unsupported keyword "ALL".
---> To use it as a name, write it in double quotes: "ALL".
 
 SELECT COUNT(*) FROM people GROUP BY age, state, admitted, sex, employed
 --> query.too-complex, line 1, column 38, at 'age, state, admitted, sex, employed'
@@ -443,9 +348,9 @@ SELECT COUNT(*) FROM people GROUP BY age, state, admitted, sex, employed
 --> Group by fewer columns, or by declared bins.
 
 SELECT COUNT(*) FROM people HAVING age > 3
---> sql.unsupported, line 1, column 36, at 'age'
---> Column "age" must appear in GROUP BY or inside an aggregate.
---> Add age to GROUP BY, or remove it here.
+--> sql.unsupported, line 1, column 36, at 'age > 3'
+--> "age > 3" must appear in GROUP BY or inside an aggregate.
+--> Add age > 3 to GROUP BY, or remove it here.
 
 SELECT sex AS age, age AS sex, COUNT(*) FROM people GROUP BY age, sex ORDER BY age
 --> sql.unsupported, line 1, column 80, at 'age'
@@ -454,23 +359,13 @@ SELECT sex AS age, age AS sex, COUNT(*) FROM people GROUP BY age, sex ORDER BY a
 
 SELECT COUNT(*) FROM people HAVING COUNT(*) > 'a'
 --> sql.unsupported, line 1, column 36, at "COUNT(*) > 'a'"
---> Cannot compare an aggregate with 'a' (text).
---> Compare it with a number.
-
-SELECT age, COUNT(*) FROM people GROUP BY age HAVING age > COUNT(*)
---> sql.unsupported, line 1, column 54, at 'age > COUNT(*)'
---> A column can only be compared with a constant.
---> Compare each column with a constant.
+--> Cannot compare COUNT(*) (a number) with 'a' (text).
+--> Compare values of the same type.
 
 SELECT COUNT(*) FROM people ORDER BY age
 --> sql.unsupported, line 1, column 38, at 'age'
 --> Column "age" must appear in GROUP BY or inside an aggregate.
 --> Add age to GROUP BY, or remove it here.
-
-SELECT COUNT(*) FROM people ORDER BY 1 + 1
---> sql.unsupported, line 1, column 38, at '1 + 1'
---> ORDER BY requires columns of the result.
---> Use a name, a position or an aggregate.
 
 SELECT COUNT(*) FROM people ORDER BY 7
 --> sql.unsupported, line 1, column 38, at '7'
@@ -487,11 +382,6 @@ SELECT COUNT(*) FROM people LIMIT 1.5
 --> LIMIT requires a non-negative integer.
 --> Example: LIMIT 10.
 
-SELECT COUNT(*) FROM people LIMIT 10 OFFSET 5
---> sql.unsupported, line 1, column 38, at 'OFFSET'
---> OFFSET and FETCH are not supported.
---> Use ORDER BY and LIMIT.
-
 SELECT COUNT(*) FROM people USING SAMPLE 10
 --> sql.unsupported, line 1, column 29, at 'USING'
 --> Sampling is not supported.
@@ -501,16 +391,6 @@ SELECT COUNT(*) FROM people TABLESAMPLE (10 PERCENT)
 --> sql.unsupported, line 1, column 29, at 'TABLESAMPLE'
 --> Sampling is not supported.
 --> Remove the sampling clause.
-
-SELECT COUNT(*) FROM people -- all of them
---> sql.unsupported, line 1, column 29, at '-- all of them'
---> Comments are not supported.
---> Remove the comment.
-
-SELECT /* all */ COUNT(*) FROM people
---> sql.unsupported, line 1, column 8, at '/* all */'
---> Comments are not supported.
---> Remove the comment.
 
 SELECT COUNT(*) FROM people; DROP TABLE people
 --> sql.unsupported, line 1, column 28, at ';'

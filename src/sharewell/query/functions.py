@@ -528,11 +528,9 @@ def _to_number(a: Any) -> Any:
 
 
 def _to_whole(a: Any) -> Any:
-    """Round to a whole number: a double half to even, as the hardware does; a decimal half up."""
+    """Round to a whole number, half to even, as doubles are."""
     number = _to_number(a)
-    if number is None:
-        return None
-    return float(round(number)) if isinstance(number, float) else _round(number)
+    return None if number is None else Fraction(round(number))
 
 
 def _concatenate(*parts: Any) -> Any:
@@ -541,7 +539,7 @@ def _concatenate(*parts: Any) -> Any:
     return "".join(text_of(part) for part in parts if part is not None)
 
 
-_ROUND = {"arity": (1, 2), "bounds": _increasing(_round), "on_span": _span_round}
+_ROUND: dict[str, Any] = {"arity": (1, 2), "bounds": _increasing(_round), "on_span": _span_round}
 _ANY: dict[str, Any] = {"types": ("",), "result": "same", "strict": False, "arity": (1, 1000)}
 _TEXT: dict[str, Any] = {"types": ("text",), "result": "text"}
 _LOGIC: dict[str, Any] = {"types": ("boolean",), "result": "boolean", "strict": False}
@@ -602,7 +600,13 @@ _LIST: list[Function] = [
     Function("IS FALSE", partial(_is_truth, False), **_LOGIC),
     Function("IS DISTINCT FROM", _distinct, ("",), "boolean", (2, 2), strict=False),
     Function("number", _to_number, ("",), bounds=lambda a: a, on_span=lambda a: a),
-    Function("whole number", _to_whole, ("",), bounds=_increasing(_to_whole), on_span=_span_round),
+    Function(
+        "whole number",
+        _to_whole,
+        ("",),
+        bounds=_increasing(_to_whole),
+        on_span=partial(_span_steps, _to_whole),
+    ),
     Function("text", text_of, ("",), "text"),
     Function("UPPER", str.upper, **_TEXT),
     Function("LOWER", str.lower, **_TEXT),

@@ -57,7 +57,7 @@ from sharewell.service.intervals import (
 )
 
 #: Where a value may have come from, the least reliable first.
-LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
+LEAST_RELIABLE_FIRST: tuple[str, ...] = (
     "synthetic",
     "reconstructed",
     "cached",
@@ -239,11 +239,11 @@ class RowNumbers:
             case Aggregate(block, _, None):
                 return number(statement.answers_of(block, answers)[row], leaf)
             case Aggregate(block, _, int(count)):
-                pair = (statement.answers_of(at, answers)[row] for at in (block, count))
-                return shifted(*pair, leaf)
+                own, of_rows = (statement.answers_of(at, answers)[row] for at in (block, count))
+                return shifted(own, of_rows, leaf)
             case Average(total, count):
-                pair = (statement.answers_of(at, answers)[row] for at in (total, count))
-                return mean(*pair, leaf, _range(leaf, statement))
+                own, of_rows = (statement.answers_of(at, answers)[row] for at in (total, count))
+                return mean(own, of_rows, leaf, _range(leaf, statement))
             case Linear(forms):
                 return self._linear(forms[row], widening)
             case Ratio():
@@ -370,7 +370,7 @@ class RowNumbers:
         source, interval = self._ranked(leaf)
         return wire.Number(value=value, interval=interval(row), source=source)
 
-    def _ranked(self, leaf: Rank) -> tuple[Source, Callable[[int], Interval | None]]:
+    def _ranked(self, leaf: Rank) -> tuple[str, Callable[[int], Interval | None]]:
         """How far a row may move: past those whose intervals overlap with its own."""
         key: OrderKey = leaf.order[0]
         source = self._sources(leaf)
@@ -402,7 +402,7 @@ class RowNumbers:
 
         return source, interval
 
-    def _sources(self, leaf: Rank) -> Source:
+    def _sources(self, leaf: Rank) -> str:
         used = [each for key in leaf.order for each in numbers(key.source)]
         parts = [self._number(each, 0, 1.0).source for each in used if not isinstance(each, Rank)]
         return min(parts, key=_reliability) if parts else "public"
@@ -458,7 +458,8 @@ class RowNumbers:
             case Constant(value):
                 return {value}
             case GroupKey(labels, _, of_groups):
-                return {(of_groups or labels)[row]}
+                label: Any = (of_groups or labels)[row]
+                return {label}
             case Call(function, arguments) if function.name in ("AND", "OR", "NOT"):
                 found: set[bool | None] = {function.name == "AND"} if function.name != "NOT" else set()
                 for part in arguments:
@@ -521,7 +522,7 @@ def _label(value: Any) -> Any:
 
 
 def _reliability(source: str) -> int:
-    return LEAST_RELIABLE_FIRST.index(source)  # type: ignore[arg-type]
+    return LEAST_RELIABLE_FIRST.index(source)
 
 
 # Sums and averages

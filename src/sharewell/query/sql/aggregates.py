@@ -198,7 +198,7 @@ class Aggregates(Conditions):
         ]
         known = list(dict.fromkeys(number for number in numbers if number is not None))
         unit, whole = on_grid(known)
-        weights = dict(zip(known, whole, strict=True))
+        weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
         count = found.query(self.source.domain, lambda value: value is not None and value is not OTHER)
         if len(found.levels) == 1:
             vector = np.array([weights.get(number, 0) for number in numbers], dtype=np.int64)

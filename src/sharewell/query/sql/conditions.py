@@ -128,15 +128,15 @@ class Conditions:
     def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
         if isinstance(left, Column) and isinstance(right, Column):
             return self.on_cells(node)
-        if isinstance(left, Column):
+        if isinstance(left, Column) and not isinstance(right, Column | Call):
             return self._compare_column(node, symbol, left, right)
-        if isinstance(right, Column):
+        if isinstance(right, Column) and not isinstance(left, Column | Call):
             return self._compare_column(node, _MIRRORED[symbol], right, left)
         if left is None or right is None:
             return TruthValue(None)
         return self.on_cells(node)
 
-    def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Operand) -> Predicate:
+    def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Constant) -> Predicate:
         if other is None:
             return TruthValue(None)
         if symbol not in ("=", "<>"):
@@ -167,9 +167,11 @@ class Conditions:
     def _text_order(self, column: Column, symbol: str, constant: str) -> Truth:
         """Return where text comes before or after a constant, character by character."""
         compare = OPERATORS[symbol]
-        labels = column.labels
-        true = np.array([label is not None and compare(label, constant) for label in labels], dtype=bool)
-        return true, np.array([label is None for label in labels], dtype=bool)
+        true, unknown = np.zeros((2, len(column.labels)), dtype=np.bool_)
+        for at, label in enumerate(column.labels):
+            true[at] = isinstance(label, str) and compare(label, constant)
+            unknown[at] = label is None
+        return true, unknown
 
     def _position(
         self, node: exp.Expr, column: Column, constant: Constant, symbol: str = "="
@@ -213,7 +215,7 @@ class Conditions:
         positions = [
             self._position(member, operand, constant)
             for member, constant in zip(members, constants, strict=True)
-            if constant is not None
+            if constant is not None and not isinstance(constant, Column | Call)
         ]
         return self.on_column(operand, *_one_of(operand, positions, null=None in constants))
 

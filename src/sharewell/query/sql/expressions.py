@@ -313,6 +313,9 @@ class Translator:
                 Fraction(parameters[1] if len(parameters) > 1 else 0 if parameters else 3), "number"
             )
             return call("ROUND", call("number", argument), digits)
+        if function == "whole number" and isinstance(argument, Constant):
+            # A number that is written is a decimal, which is rounded half away from 0.
+            return call("ROUND", call("number", argument))
         return call(function, argument, type=result)
 
     def _is(self, node: exp.Is) -> Expression:
@@ -332,7 +335,7 @@ class Translator:
         for each in node.args["ifs"]:
             condition = self.translate(each.this)
             if first is not None:
-                condition = self.apply(each, "=", [first, condition], [operand, each.this])
+                condition = self.apply(each, "=", [first, condition], [node.this, each.this])
             arguments += [condition, self.translate(each.args["true"])]
             parts += [each.this, each.args["true"]]
         default = node.args.get("default")

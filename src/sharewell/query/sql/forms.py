@@ -97,8 +97,8 @@ class Forms:
                 return [_scale(own, factor) for own, factor in zip(inner, factors, strict=True)]
             case Call(function, (argument,)) if function.name in ("negate", "number"):
                 inner = self.terms(argument, rows)
-                sign = Fraction(-1 if function.name == "negate" else 1)
-                return None if inner is None else [_scale(own, sign) for own in inner]
+                factor = Fraction(-1 if function.name == "negate" else 1)
+                return None if inner is None else [_scale(own, factor) for own in inner]
         return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from sharewell.query.attribute import Category
+from sharewell.query.attribute import Boolean, Category, Integer
 from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.domain import Column
 from sharewell.query.expression import GroupKey
+from sharewell.query.functions import Type
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.cells import CellValues, ExpressionColumn, JointColumn, group_key
 from sharewell.query.sql.text import Source
@@ -96,15 +98,15 @@ class Groups:
         labels = column.labels
         if isinstance(column, ExpressionColumn | JointColumn):
             other = column.attribute.other if isinstance(column, ExpressionColumn) else None
-            values = [None if i is None else column.values[i] for i in positions]
-            return group_key(values, column.type, other)
+            computed = [None if i is None else column.values[i] for i in positions]
+            return group_key(computed, column.type, other)
         order = [i for i, label in enumerate(labels) if label is not None]
         if isinstance(column.attribute, Category):
             order.sort(key=list(map(str, labels)).__getitem__)
         ranks: dict[int | None, int] = {i: rank for rank, i in enumerate(order)}
-        return GroupKey(
-            tuple(None if i is None else labels[i] for i in positions), tuple(map(ranks.get, positions))
-        )
+        shown = tuple(None if i is None else labels[i] for i in positions)
+        type_, values = _plain_values(column, shown)
+        return GroupKey(shown, tuple(map(ranks.get, positions)), values, type_)
 
     def computed(self, source: Source, node: exp.Expr, found: CellValues) -> GroupKey:
         """Return an expression of grouped columns, which must be the same in all cells of a group."""
@@ -120,21 +122,18 @@ class Groups:
         for cell, value in enumerate(found.values):
             position = np.unravel_index(cell, found.shape)
             of_level = zip(found.levels, position, strict=True)
-            group = tuple(int(groups[level][i]) for level, i in of_level)
-            if group not in values:
-                values[group] = value
-            elif values[group] != value:
+            place = tuple(int(groups[level][i]) for level, i in of_level)
+            if place not in values:
+                values[place] = value
+            elif values[place] != value:
                 raise not_grouped(source, node)
         shown = []
         for row in self.rows:
-            own = [tuple(row[i] for i in places[level]) for level in found.levels]
-            whole = not any(None in each for each in own)
-            group = (
-                tuple(keys[level][each] for level, each in zip(found.levels, own, strict=True))
-                if whole
-                else ()
-            )  # type: ignore[index]
-            shown.append(values[group] if whole else None)
+            group: tuple[int, ...] = ()
+            for level in found.levels:
+                own = tuple(i for at in places[level] if (i := row[at]) is not None)
+                group += (keys[level].get(own, -1),)
+            shown.append(values.get(group))
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
         return group_key(shown, found.type, other)
 
@@ -189,6 +188,15 @@ class Groups:
         labels = np.stack([self._plain(i).groups for i in at])
         found, of_cell = np.unique(labels, axis=1, return_inverse=True)
         return of_cell.ravel(), {tuple(label): number for number, label in enumerate(found.T.tolist())}
+
+
+def _plain_values(column: Column, labels: Sequence[Any]) -> tuple[Type, tuple[Any, ...]]:
+    """Return the values of a column that functions are applied to; a bin is known by its label."""
+    if not column.is_text and isinstance(column.attribute, Integer):
+        return "number", tuple(Fraction(label) if isinstance(label, int) else None for label in labels)
+    if not column.is_text and isinstance(column.attribute, Boolean):
+        return "boolean", tuple(label if isinstance(label, bool) else None for label in labels)
+    return "text", ()
 
 
 def not_grouped(source: Source, node: exp.Expr) -> Exception:

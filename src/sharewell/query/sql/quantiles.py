@@ -5,6 +5,7 @@ All quantiles of a column, over the same rows and groups, use one block of count
 
 from __future__ import annotations
 
+import operator
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
@@ -121,7 +122,7 @@ def _quantile(
         for member in members:
             for value, place in by_group.get(groups.keys[member], ()):
                 cells[value][place] = Fraction(1)
-        totals = list(accumulate(cells, lambda a, b: {**a, **b}))
+        totals: list[Terms] = list(accumulate(cells, operator.or_))
         share = dict.fromkeys(totals[-1], -fraction)
         counts.append(draft.forms.add_all(cells))
         crossings.append(

@@ -24,9 +24,19 @@ def rewrite(tree: exp.Select | exp.Union, source: Source) -> exp.Select:
     if isinstance(tree, exp.Union):
         hint = "Run each SELECT as a separate query, or use GROUP BY GROUPING SETS."
         raise source.error(tree, "UNION is not supported.", hint)
+    _check_windows(tree, source)
     if not _is_nested(tree):
         return _without_distinct(tree, source)
     return _without_distinct(_flatten(tree, source, {}), source)
+
+
+def _check_windows(select: exp.Select, source: Source) -> None:
+    """Refuse windows over the rows that HAVING leaves: noise would choose what they sum."""
+    window = next((w for item in select.expressions for w in item.find_all(exp.Window)), None)
+    if window is not None and select.args.get("having"):
+        message = "OVER cannot be combined with HAVING, which chooses the rows that it is over."
+        hint = "Choose rows afterwards: SELECT * FROM (SELECT ... OVER () ...) AS t WHERE n > 100."
+        raise source.error(window, message, hint)
 
 
 def _is_nested(select: exp.Select) -> bool:
@@ -39,6 +49,7 @@ def _is_nested(select: exp.Select) -> bool:
 def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> exp.Select:
     if not isinstance(select, exp.Select):
         raise source.error(select, "A subquery must be one SELECT.", "Write SELECT ... FROM ...")
+    _check_windows(select, source)
     known = dict(known)
     if with_ := select.args.get("with_"):
         for each in with_.expressions:

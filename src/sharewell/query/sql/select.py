@@ -59,9 +59,12 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
     if not draft.forms.blocks and not groups_are_listed(draft):
         message = "The query has no COUNT, SUM or AVG."
         raise source.error(select, message, "Add COUNT(*) to the SELECT list.")
+    written = source.item_texts()
+    if len(written) != len(select.expressions):  # a subquery has other items than it shows
+        written = [source.quote(node.unnest()) for node in select.expressions]
     names = [
-        node.alias or (_column_name(source, node.unnest()) or source.quote(node.unnest()))
-        for node in select.expressions
+        node.alias or _column_name(source, node.unnest()) or text
+        for node, text in zip(select.expressions, written, strict=True)
     ]
     groups = draft.groups
     labels = [groups.shown(column).labels for column in groups.columns]
@@ -259,6 +262,8 @@ class Draft:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    #: The columns of grouped expressions, by what they are written as.
+    grouped_texts: dict[str, AnyColumn] = field(default_factory=dict)
     #: The distinct items of each alias.
     aliases: dict[NameKey, dict[Expression, None]] = field(default_factory=dict)
 
@@ -300,10 +305,9 @@ class Draft:
     def _public(self, node: exp.Expr) -> Expression | None:
         """Evaluate an expression of grouped columns; None if it must be taken apart."""
         columns = list(node.find_all(exp.Column))
-        if any(isinstance(each, JointColumn) for each in self.groups.columns):
-            matching = self.groups_by_text.get(_text(node))
-            if matching is not None:
-                return self.groups.shown(matching)
+        matching = self.grouped_texts.get(_text(node)) if self.grouped_texts else None
+        if matching is not None:
+            return self.groups.shown(matching)
         if any(self.aliases.get(_name_key(column)) and not self._grouped(column) for column in columns):
             return None
         if isinstance(node, exp.Not | exp.And | exp.Or | exp.Paren):
@@ -412,7 +416,9 @@ class Draft:
         found = dict(self.aliases.get(_name_key(node), {}))
         column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
         if column is not None and column in self.groups.columns:
-            found[self.groups.shown(column)] = None
+            # In the SELECT list itself, a column comes before an alias of the same name.
+            in_list = len(self.items) < len(self.select.expressions)
+            found = {self.groups.shown(column): None} | ({} if in_list else found)
         if len(found) > 1:
             message = f'Ambiguous name "{shortened(node.name)}".'
             raise self.source.error(node, message, "Rename one of the columns with AS.")
@@ -430,11 +436,6 @@ class Draft:
         return self.groups.computed(self.source, node, values)
 
     # Groups
-
-    @property
-    def groups_by_text(self) -> dict[str, AnyColumn]:
-        """The groupings by several attributes at once, by what they are written as."""
-        return {column.name: column for column in self.groups.columns if isinstance(column, JointColumn)}
 
     def group_column(self, node: exp.Expr) -> AnyColumn | None:
         """Compile a term of GROUP BY; None for a constant, which divides nothing."""
@@ -456,11 +457,15 @@ class Draft:
         if isinstance(expression, Constant):
             return None
         found = evaluate_cells(self.source, node, expression)
+        column: AnyColumn
         if len(found.levels) == 1:
             attribute = self.source.domain.attributes[found.levels[0]]
-            return ExpressionColumn(self.source.quote(node), found.levels[0], attribute, found)
-        other = next((a.other for a in self.source.domain.attributes if a.other), None)
-        return JointColumn(_text(node), found, other)
+            column = ExpressionColumn(self.source.quote(node), found.levels[0], attribute, found)
+        else:
+            other = next((a.other for a in self.source.domain.attributes if a.other), None)
+            column = JointColumn(self.source.quote(node), found, other)
+        self.grouped_texts[_text(node)] = column
+        return column
 
     def _aliased(self, node: exp.Column) -> exp.Expr | None:
         """Return the item of the SELECT list that an alias names."""

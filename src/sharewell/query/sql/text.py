@@ -162,6 +162,28 @@ class Source:
         start, end = self._span(node)
         return " ".join(self.text[start:end].split())
 
+    def item_texts(self) -> list[str]:
+        """Return what the items of the SELECT list are written as; none if that is not the first one."""
+        if self.tokens[0].token_type is not TokenType.SELECT:
+            return []
+        items: list[list[Token]] = [[]]
+        depth, before = 0, None
+        for token in self.tokens[1:]:
+            depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
+            if depth == 0 and token.token_type is TokenType.FROM and before is not TokenType.DISTINCT:
+                break
+            if depth == 0 and token.token_type is TokenType.COMMA:
+                items.append([])
+            else:
+                items[-1].append(token)
+            before = token.token_type
+        texts = []
+        for item in items:
+            if item and item[0].token_type is TokenType.DISTINCT and item is items[0]:
+                item = item[1:]
+            texts.append(self.text[item[0].start : item[-1].end + 1] if item else "")
+        return [" ".join(text.split()) for text in texts]
+
     def _span(self, node: exp.Expr) -> tuple[int, int]:
         """Return the start and end of a node.
 
@@ -178,6 +200,11 @@ class Source:
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         depth = 0
         first = bisect_left(self.tokens, start, key=lambda token: token.start)
+        if isinstance(node, exp.Case):
+            # Its keywords carry no position: it starts at the last CASE before its first name.
+            while first > 0 and self.tokens[first].token_type is not TokenType.CASE:
+                first -= 1
+            start = self.tokens[first].start
         for token in itertools.islice(self.tokens, first, None):
             if token.start > end and depth <= 0:
                 break

@@ -1,0 +1,278 @@
+"""Statements of the whole grammar, run without noise, against DuckDB's own answers on random tables.
+
+`python -m tests.query.sql.differential 20000` runs that many, and counts refusals by their reasons.
+"""
+
+import datetime as dt
+import math
+import random
+import re
+import sys
+from collections import Counter
+
+import duckdb
+import numpy as np
+
+from sharewell import Boolean, Category, Date, Domain, Integer
+from sharewell.errors import QueryError
+from sharewell.query.sql import compile_anew
+from tests.query.sql.oracle import duckdb_with
+
+DOMAIN = Domain(
+    [
+        Integer("age", 0, 5, bins={"age_group": [0, 2, 4]}),
+        Category("region", ["North", "South", "New East"]),
+        Boolean("emp", nullable=True),
+        Date("d", "2020-01-30", "2020-02-02"),
+    ]
+)
+
+
+class Writer:
+    """Writes random statements; depth limits how far expressions nest."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def one(self, *options):
+        chosen = self.random.choice(options)
+        return chosen() if callable(chosen) else chosen
+
+    def number(self) -> str:
+        r = self.random
+        return self.one(
+            "age",
+            "age * 2",
+            f"age + {r.randint(0, 3)}",
+            f"age - {r.randint(0, 3)}",
+            f"age % {r.randint(2, 3)}",
+            f"age // {r.randint(2, 3)}",
+            f"age / {r.choice([2, 4])}",
+            "FLOOR(age / 2) * 2",
+            "CEIL(age / 2)",
+            f"ABS(age - {r.randint(1, 4)})",
+            f"ROUND(age * 1.25, {r.randint(0, 1)})",
+            "LENGTH(region)",
+            "MONTH(d)",
+            "EXTRACT(DAY FROM d)",
+            "date_part('dow', d)",
+            "date_diff('day', DATE '2020-01-01', d)",
+            "GREATEST(age, 3)",
+            "LEAST(age, 2)",
+            "CAST(age AS DOUBLE)",
+            "CAST(age / 4 AS INTEGER)",
+            "COALESCE(NULLIF(age, 2), 7)",
+            "SIGN(age - 2)",
+            "-age",
+            "POWER(age, 2)",
+            lambda: f"CASE WHEN {self.condition(0)} THEN {r.randint(0, 5)} ELSE {r.randint(0, 5)} END",
+            lambda: f"IF({self.condition(0)}, 1, 0)",
+            "CASE age WHEN 1 THEN 10 WHEN 2 THEN 20 ELSE 0 END",
+        )
+
+    def text(self) -> str:
+        return self.one(
+            "region",
+            "UPPER(region)",
+            "LOWER(region)",
+            "LEFT(region, 1)",
+            "RIGHT(region, 2)",
+            "SUBSTRING(region, 2, 3)",
+            "region || '!'",
+            "REPLACE(region, 'o', '0')",
+            "REVERSE(region)",
+            "age_group",
+            "CONCAT(region, '-', age)",
+            "CASE region WHEN 'North' THEN 'n' ELSE 'rest' END",
+            lambda: f"CASE WHEN {self.condition(0)} THEN 'yes' ELSE 'no' END",
+            "monthname(d)",
+            "CAST(age AS VARCHAR)",
+        )
+
+    def condition(self, depth: int) -> str:
+        r = self.random
+        compare = r.choice(["<", "<=", ">", ">=", "=", "<>"])
+        leaf = [
+            lambda: f"{self.number() if depth else 'age'} {compare} {r.randint(0, 5)}",
+            "emp",
+            "emp IS NOT TRUE",
+            "emp IS NULL",
+            "emp IS DISTINCT FROM TRUE",
+            f"region {compare} '{r.choice(['North', 'South', 'New East'])}'",
+            f"region {r.choice(['', 'NOT '])}LIKE '{r.choice(['N%', '%o%', 'S_uth'])}'",
+            f"region {r.choice(['', 'NOT '])}ILIKE '{r.choice(['n%', '%O%'])}'",
+            f"regexp_matches(region, '{r.choice(['^N', 'th$', '[ae]'])}')",
+            f"region SIMILAR TO '{r.choice(['N.*', '.*th'])}'",
+            f"age IN ({r.randint(0, 5)}, {r.randint(0, 5)})",
+            f"age {r.choice(['', 'NOT '])}BETWEEN {r.randint(0, 3)} AND {r.randint(2, 5)}",
+            f"d {compare} DATE '2020-01-31'",
+            f"d + INTERVAL {r.randint(1, 2)} {r.choice(['DAY', 'MONTH'])} {compare} DATE '2020-02-02'",
+            "date_trunc('month', d) = DATE '2020-02-01'",
+            "age = MONTH(d)",
+            lambda: f"{self.text()} = 'n'" if depth else "age_group = '0-1'",
+        ]
+        if depth and r.random() < 0.4:
+            parts = self.condition(depth - 1), self.condition(depth - 1)
+            return self.one(
+                f"({parts[0]} AND {parts[1]})", f"({parts[0]} OR {parts[1]})", f"NOT ({parts[0]})"
+            )
+        return self.one(*leaf)
+
+    def aggregate(self) -> str:
+        r = self.random
+        return self.one(
+            "COUNT(*)",
+            "COUNT(*)",
+            "COUNT(emp)",
+            lambda: f"SUM({self.number()})",
+            lambda: f"AVG({self.number()})",
+            lambda: f"COUNT(*) FILTER (WHERE {self.condition(1)})",
+            lambda: f"COUNT_IF({self.condition(1)})",
+            lambda: f"SUM(CASE WHEN {self.condition(1)} THEN {self.number()} ELSE 0 END)",
+            lambda: f"COALESCE(SUM({self.number()}) FILTER (WHERE {self.condition(0)}), 0)",
+            "MEDIAN(age)",
+            f"QUANTILE_CONT(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
+            f"QUANTILE_DISC(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
+            f"PERCENTILE_CONT({r.choice(['0.25', '0.5'])}) WITHIN GROUP (ORDER BY age)",
+            f"{r.choice(['STDDEV', 'VARIANCE', 'STDDEV_POP', 'VAR_POP'])}(age)",
+        )
+
+    def result(self, depth: int, grouped: bool) -> str:
+        if depth == 0 or self.random.random() < 0.35:
+            return self.aggregate()
+        r = self.random
+
+        def part() -> str:
+            return self.result(depth - 1, grouped)
+
+        options = [
+            lambda: f"({part()} + {part()})",
+            lambda: f"({part()} - {part()})",
+            lambda: f"100.0 * {self.aggregate()} / NULLIF(COUNT(*), 0)",
+            lambda: f"ROUND({part()}, {r.randint(0, 2)})",
+            lambda: f"ABS({part()} - {r.randint(0, 50)})",
+            lambda: f"COALESCE({part()}, 0)",
+            lambda: f"GREATEST({part()}, {r.randint(0, 50)})",
+            lambda: f"LEAST({part()}, {part()})",
+            lambda: f"{r.randint(2, 5)} * {part()}",
+            lambda: f"{part()} / {r.randint(2, 5)}",
+            lambda: f"CASE WHEN {part()} > {r.randint(0, 60)} THEN {part()} ELSE 0 END",
+            lambda: f"SQRT(ABS({part()}))",
+            lambda: f"CAST(COUNT(*) AS {r.choice(['DOUBLE', 'BIGINT'])})",
+        ]
+        if grouped:
+            options += [
+                "COUNT(*) / SUM(COUNT(*)) OVER ()",
+                "SUM(COUNT(*)) OVER ()",
+            ]
+        return self.one(*options)
+
+    def statement(self) -> str:
+        """One statement; labels come first, then numbers."""
+        r = self.random
+        keys = [
+            self.one(self.number, self.text, lambda: self.condition(1)) for _ in range(r.randint(0, 2))
+        ]
+        names = [f"k{at}" for at in range(len(keys))]
+        values = [self.result(2, bool(keys)) for _ in range(r.randint(1, 2))]
+        items = [*(f"{key} AS {name}" for key, name in zip(keys, names, strict=True))]
+        items += [f"{value} AS v{at}" for at, value in enumerate(values)]
+        source = self.one(
+            "people", "people", "main.people", "people p", "(SELECT * FROM people WHERE age < 5) t"
+        )
+        sql = f"SELECT {', '.join(items)} FROM {source}"
+        if r.random() < 0.4:
+            sql += f" WHERE {self.condition(2)}"
+        if keys:
+            by = self.one(", ".join(names), ", ".join(str(at + 1) for at in range(len(keys))), "ALL")
+            windows = "OVER" in sql
+            if not windows and r.random() < 0.2:
+                by = f"{r.choice(['ROLLUP', 'CUBE'])} ({', '.join(names)})"
+            sql += f" GROUP BY {by}"
+        if r.random() < 0.15:
+            sql += f" HAVING COUNT(*) > {r.randint(0, 30)}"
+        if r.random() < 0.15:
+            sql = f"WITH q AS ({sql}) SELECT * FROM q"
+        return sql
+
+
+def normal(value):
+    if isinstance(value, dt.datetime):
+        return value.date().isoformat()
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value if value is None or isinstance(value, str | bool) else float(value)
+
+
+def agree(ours, theirs, sql: str) -> bool:
+    if theirs is None or (isinstance(theirs, float) and not math.isfinite(theirs)):
+        # The sum over no rows is 0 here, and NULL in SQL.
+        return True
+    if isinstance(theirs, str | bool) or ours is None:
+        return ours == theirs
+    # A double that is rounded may lie on the other side of a half.
+    slack = 10.0 if "ROUND(" in sql or "CAST(" in sql else 0.0
+    rounded = slack and abs(ours - theirs) <= 1.001 * max(1.0, 1.0)
+    return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-6) or bool(rounded)
+
+
+def check(sql: str, ask, counts: np.ndarray) -> str:
+    """Compare one statement: "" if both agree, the reason of a refusal, or a difference."""
+    try:
+        statement = compile_anew(sql, DOMAIN, "people")
+    except QueryError as error:
+        try:
+            ask(sql)
+        except duckdb.Error:
+            return "both refuse"
+        return f"refused: {reason(error.message)}"
+    ours = statement.rows([query.dot(counts) for query in statement.queries])
+    try:
+        theirs = ask(sql)
+    except duckdb.Error as error:
+        return f"only ours: {str(error).splitlines()[0][:60]}"
+    labels = sum(name.startswith("k") for name in statement.columns)
+    found: dict[tuple, list[list]] = {}
+    for row in ours:
+        found.setdefault(tuple(map(normal, row[:labels])), []).append(list(map(normal, row[labels:])))
+    for row in theirs:
+        key, numbers = tuple(map(normal, row[:labels])), list(map(normal, row[labels:]))
+        candidates = found.get(key, [])
+        if not any(
+            all(agree(a, b, sql) for a, b in zip(own, numbers, strict=True)) for own in candidates
+        ):
+            if not labels and not any(query.dot(counts) for query in statement.queries):
+                return ""  # Sums over no rows are 0 here, and NULL in SQL.
+            return f"DIFFERS at {key}: {candidates} instead of {numbers}"
+    return ""
+
+
+def reason(message: str) -> str:
+    """A message without what is particular to one statement."""
+    if "takes too long" in message:
+        return "expression on too many values"
+    if "must appear in GROUP BY" in message:
+        return "column neither grouped nor aggregated"
+    return re.sub(r"\(.*\)|'[^']*'|\"[^\"]*\"|[\d,.]+", "_", message)[:80]
+
+
+def run(count: int, first: int = 0) -> Counter[str]:
+    """Check statements by their seeds; print what differs."""
+    found: Counter[str] = Counter()
+    counts = np.random.default_rng(first).integers(1, 4, DOMAIN.size)
+    with duckdb_with(DOMAIN, counts) as ask:
+        for seed in range(first, first + count):
+            sql = Writer(seed).statement()
+            outcome = check(sql, ask, counts)
+            kind = outcome.split(" at ")[0] if outcome.startswith("DIFFERS") else outcome
+            found[kind or "same answer"] += 1
+            if outcome.startswith("DIFFERS"):
+                print(seed, sql, outcome, sep="\n  ")
+    return found
+
+
+if __name__ == "__main__":
+    for text, number in run(
+        int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    ).most_common():
+        print(f"{number:7,}  {text}")
