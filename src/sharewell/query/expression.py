@@ -224,10 +224,6 @@ def evaluate(expression: Expression, leaf: Leaf, rows: Sequence[int]) -> list[An
             return _evaluate_logic(function, arguments, leaf, rows)
         case Call(function, arguments):
             columns = [evaluate(each, leaf, rows) for each in arguments]
-            if function.on_column:
-                known = [value for value in columns[0] if isinstance(value, str)]
-                results = dict(zip(known, function.on_column(known), strict=True))
-                return [results.get(value, value) for value in columns[0]]
             return [function(*values) for values in zip(*columns, strict=True)]
     values = leaf(expression)
     return [values[row] for row in rows]

@@ -80,8 +80,6 @@ class Function:
     strict: bool = True
     bounds: Callable[..., Range | None] | None = None
     on_span: Callable[..., Any] | None = None
-    #: Of one argument, for all rows at once.
-    on_column: Callable[[Sequence[Any]], Sequence[Any]] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Apply the function to values."""

@@ -480,7 +480,7 @@ def widening(count: int, *, laplace: bool) -> float:
     """How much wider 95 % intervals must be for several to hold at once, by Bonferroni's inequality.
 
     >>> round(widening(20, laplace=False), 3), round(widening(20, laplace=True), 3)
-    (1.541, 2.0)
+    (1.543, 2.0)
     """
     return _widening(max(1, count), laplace)
 

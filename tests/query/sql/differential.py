@@ -145,7 +145,7 @@ class Writer:
         def part() -> str:
             return self.result(depth - 1, grouped)
 
-        options = [
+        options: list = [
             lambda: f"({part()} + {part()})",
             lambda: f"({part()} - {part()})",
             lambda: f"100.0 * {self.aggregate()} / NULLIF(COUNT(*), 0)",

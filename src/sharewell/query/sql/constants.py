@@ -117,3 +117,78 @@ def like_matcher(
     rest = f"{inner}.*{''.join(last)}" if others else ""
     expression = re.compile("".join(first) + rest, re.DOTALL)
     return lambda text: expression.fullmatch(text) is not None
+
+
+#: The parts of a regular expression that are supported: one character, any of some, or any at all.
+_ATOM = re.compile(
+    r"\\([dwsDWS.\\*+?|^$()\[\]{}-])|(\[\^?\]?(?:\\.|[^\]\\])*\])|([^\\*+?|^$()\[\]{}])", re.DOTALL
+)
+
+
+def regular_matcher(
+    node: exp.Expr, source: Source, pattern: str, *, whole: bool
+) -> Callable[[str], bool]:
+    """Return a test of text by a regular expression, in time linear in the text: by an automaton.
+
+    It has alternatives of sequences, without groups. A state is a place in a sequence; after each
+    character, all places that can be reached are known, so no way to match is tried twice.
+    """
+    sequences = [_sequence(node, source, each, whole=whole) for each in pattern.split("|")]
+    if sum(len(steps) for steps, _, _ in sequences) * 1_000 > MAX_LIKE_STEPS:
+        message = "The regular expression is too long."
+        raise source.error(node, message, "Use a shorter pattern.", QueryTooComplex)
+    return lambda text: any(_matches(text, *sequence) for sequence in sequences)
+
+
+#: A test of one character, whether it may be left out, and whether it may be repeated.
+_Step = tuple[re.Pattern[str], bool, bool]
+
+
+def _sequence(
+    node: exp.Expr, source: Source, text: str, *, whole: bool
+) -> tuple[list[_Step], bool, bool]:
+    """Return the steps of a sequence, and whether it is bound to the start and to the end."""
+    at_start = whole or text.startswith("^")
+    at_end = whole or (text.endswith("$") and not text.endswith("\\$"))
+    text = text.removeprefix("^")
+    text = text.removesuffix("$") if at_end and not text.endswith("\\$") else text
+    steps: list[_Step] = []
+    place = 0
+    while place < len(text):
+        found = _ATOM.match(text, place)
+        if found is None:
+            message = f"Unsupported regular expression {constant_text(text)}."
+            hint = "Use characters, ., [...], *, +, ?, | between alternatives, ^ and $."
+            raise source.error(node, message, hint)
+        place = found.end()
+        sign = text[place] if place < len(text) and text[place] in "*+?" else ""
+        place += len(sign)
+        try:
+            test = re.compile(found[0], re.DOTALL)
+        except re.error:
+            message = f"Invalid regular expression {constant_text(text)}."
+            raise source.error(node, message, "Example: 'New.*'.") from None
+        steps.append((test, sign in ("*", "?") and bool(sign), sign in ("*", "+") and bool(sign)))
+    return steps, at_start, at_end
+
+
+def _matches(text: str, steps: list[_Step], at_start: bool, at_end: bool) -> bool:
+    def reachable(places: set[int]) -> set[int]:
+        """Add the places behind steps that may be left out."""
+        found = set(places)
+        for place in sorted(places):
+            while place < len(steps) and steps[place][1]:
+                place += 1
+                found.add(place)
+        return found
+
+    places = reachable({0})
+    for character in text:
+        if len(steps) in places and not at_end:
+            return True
+        after = set() if at_start else {0}
+        for place in places:
+            if place < len(steps) and steps[place][0].fullmatch(character):
+                after |= {place, place + 1} if steps[place][2] else {place + 1}
+        places = reachable(after)
+    return len(steps) in places

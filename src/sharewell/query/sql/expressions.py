@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
-from typing import Any
 
-import duckdb
 from sqlglot import exp
 
 from sharewell.query.expression import Call, Constant, Expression, call, type_of
@@ -24,6 +21,7 @@ from sharewell.query.sql.constants import (
     like_matcher,
     parse_date,
     read_number,
+    regular_matcher,
 )
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import Source, shortened
@@ -435,19 +433,8 @@ class Translator:
             return Constant(None, "boolean")
         self._check_pattern(node, "A regular expression", argument, pattern)
         text: str = pattern.value  # type: ignore[union-attr]
-        try:
-            match_all([""], text, whole=whole)
-        except duckdb.Error:
-            message = f"Invalid regular expression {constant_text(text)}."
-            raise self.source.error(node, message, "Example: 'New.*'.") from None
-        matches = partial(match_all, pattern=text, whole=whole)
-        function = Function(
-            f"regular expression {text!r} {whole}",
-            lambda each: matches([each])[0],
-            ("text",),
-            "boolean",
-            on_column=matches,
-        )
+        matches = regular_matcher(node, self.source, text, whole=whole)
+        function = Function(f"regular expression {text!r} {whole}", matches, ("text",), "boolean")
         return apply_once(function, argument)
 
 
@@ -465,14 +452,6 @@ def apply_once(function: Function, argument: Expression) -> Expression:
     if isinstance(argument, Constant):
         return Constant(function(argument.value), "boolean")
     return Call(function, (argument,), "boolean")
-
-
-def match_all(texts: Sequence[Any], pattern: str, *, whole: bool) -> list[bool]:
-    """Match texts with a regular expression, in time linear in their length: by DuckDB's RE2."""
-    name = "regexp_full_match" if whole else "regexp_matches"
-    sql = f"SELECT {name}(text, ?) FROM (SELECT unnest(?::VARCHAR[]) AS text)"  # noqa: S608
-    with duckdb.connect() as connection:
-        return [bool(row[0]) for row in connection.execute(sql, [pattern, list(texts)]).fetchall()]
 
 
 def chain(node: exp.Expr) -> list[exp.Expr]:
