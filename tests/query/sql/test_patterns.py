@@ -25,7 +25,7 @@ def test_a_regular_expression_selects_what_it_matches(pattern, whole):
     written = f"c SIMILAR TO '{pattern}'" if whole else f"c ~ '{pattern}'"
     [query] = compile_sql(f"SELECT COUNT(*) FROM people WHERE {written}", DOMAIN).queries
     match = re.fullmatch if whole else re.search
-    expected = [int(match(pattern, label) is not None) for label in DOMAIN.attributes[0].values]
+    expected = [int(match(pattern, str(label)) is not None) for label in DOMAIN.attributes[0].values]
     assert query.to_vector().tolist() == expected
 
 
