@@ -36,6 +36,8 @@ NOISE = {"pure": "Laplace", "zcdp": "Gaussian"}
 RANKED = "Ranked by useful answers, averaged over the analysts, in whole percent; then by typical error."
 #: Comparing settings on fewer cells needs no message.
 QUICK_CELLS = 1_000
+#: Larger numbers of cells are written with an exponent.
+MANY = 10**12
 
 
 def show_plan(path: str, top: int, as_json: bool) -> None:
@@ -82,9 +84,14 @@ def _reason(config: Config, best: Candidate) -> str:
     rest = "" if best.seed_fraction == 1 else "; the rest pays for questions that were not expected"
     return (
         f"with {NOISE[best.budget.currency]} noise the seed {best.seed} suits {numbers:,} expected "
-        f"numbers on {config.domain.size:,} cells best. It takes {best.seed_fraction} of every "
+        f"numbers on {_cells(config)} best. It takes {best.seed_fraction} of every "
         f"share{rest}."
     )
+
+
+def _cells(config: Config) -> str:
+    size = config.domain.size
+    return f"{size:,} cells" if size < MANY else f"about {size:.0e} cells"
 
 
 def _outcome(config: Config, best: Candidate) -> str:
@@ -139,8 +146,8 @@ def _compare(config: Config) -> list[Candidate]:
     expected = {each.name: workloads[each.name] for each in config.analysts if each.expects}
     console = Console(stderr=True)
     if config.domain.size > QUICK_CELLS and (not console.is_terminal or console.is_dumb_terminal):
-        count, cells = how_many(config.domain) * len(budgets), config.domain.size
-        sys.stderr.write(f"Comparing {count:,} settings on {cells:,} cells.\n")
+        count = how_many(config.domain) * len(budgets)
+        sys.stderr.write(f"Comparing {count:,} settings on {_cells(config)}.\n")
         sys.stderr.flush()
     columns = ("comparing settings", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
@@ -382,6 +383,10 @@ class Config:
 
     def workloads(self) -> dict[str, Sequence[Question]]:
         """The questions that every analyst is expected to ask."""
+        return dict(self._workloads)
+
+    @cached_property
+    def _workloads(self) -> dict[str, Sequence[Question]]:
         return expected_workloads(self.domain, self.name, self.analysts)
 
 
@@ -575,7 +580,15 @@ def expected_workloads(
     domain: Domain, table: str, analysts: Sequence[Analyst]
 ) -> dict[str, Sequence[Question]]:
     """What analysts are expected to ask: what the file says, or else counts by one and two columns."""
-    return {analyst.name: list(_expected(domain, table, analyst)) for analyst in analysts}
+    assumed: list[Question] | None = None
+    found: dict[str, Sequence[Question]] = {}
+    for analyst in analysts:
+        if analyst.expects or assumed is None:
+            found[analyst.name] = list(_expected(domain, table, analyst))
+            assumed = assumed if analyst.expects else list(found[analyst.name])
+        else:
+            found[analyst.name] = list(assumed)
+    return found
 
 
 def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question]:

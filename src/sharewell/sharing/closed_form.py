@@ -24,7 +24,7 @@ from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
-from sharewell.query.block import Neighbours, ParallelBlock
+from sharewell.query.block import Block, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -37,13 +37,13 @@ REFERENCE = Fraction(1, 1000)
 def sampled(questions: Sequence[Question], most: int = MOST_QUESTIONS) -> list[Question]:
     """Some of many questions, and some numbers of each, at even distances."""
     chosen = [questions[at] for at in _evenly(len(questions), most)]
-    return [
-        each if isinstance(each, LinearQuery) else _some_numbers(ParallelBlock.of(each))
-        for each in chosen
-    ]
+    return [each if isinstance(each, LinearQuery) else _some_numbers(each) for each in chosen]
 
 
-def _some_numbers(block: ParallelBlock) -> ParallelBlock:
+@lru_cache(maxsize=4 * MOST_QUESTIONS)
+def _some_numbers(asked: Block) -> ParallelBlock:
+    """Remembered: several analysts, or several plans, may have the same question."""
+    block = ParallelBlock.of(asked)
     return block.take(_evenly(len(block), MOST_NUMBERS)) if len(block) > MOST_NUMBERS else block
 
 

@@ -176,12 +176,13 @@ def judge_of(
 
     def judge_in_closed_form(seed: Seed, part: Fraction, price: Fraction) -> Any:
         # What donors measure together does not depend on the fraction.
-        rows = measured.setdefault(id(seed), seed.bought_by(shares))
+        if id(seed) not in measured:
+            measured[id(seed)] = seed.bought_by(shares)
         return asked, errors_of(
             domain,
             asked,
             shares,
-            seed=rows,
+            seed=measured[id(seed)],
             seed_fraction=part,
             query_budget=price,
             privacy=budget.currency,
