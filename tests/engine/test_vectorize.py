@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -298,6 +299,9 @@ class StatedEngine:
     joins_labels: bool = True
 
     def fetch(self, statement: exp.Select) -> Columns:
+        raise NotImplementedError
+
+    def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
         raise NotImplementedError
 
     def close(self) -> None: ...

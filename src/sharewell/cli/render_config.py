@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +17,7 @@ from rich.text import Text
 
 from sharewell.cli.render import make_table, print_items, print_json, sanitize
 from sharewell.config import Config, read_config
-from sharewell.config.check import Check, CheckReport, check_config
+from sharewell.config.check import Check, CheckReport, check_config, check_rows
 from sharewell.config.forecast import (
     ASSUMED,
     ErrorSummary,
@@ -99,6 +99,26 @@ def show_check(path: str, as_json: bool, *further: Check) -> bool:
     else:
         _print_report(report)
     return report.ok
+
+
+def show_rows(path: str) -> None:
+    """Print what the descriptions leave out of the table, which is secret."""
+    found = check_rows(read_config(path))
+    print_items(
+        make_table(
+            ("column", "rows left out", "undeclared values, most frequent first"),
+            ((each.name, f"{each.left_out:,}", _undeclared(each.undeclared)) for each in found.columns),
+            title=f"Rows: {found.rows:,}",
+            caption="These are true numbers, without noise. Show them to no analyst.",
+        )
+    )
+
+
+def _undeclared(values: Sequence[tuple[str | None, int]]) -> str:
+    return ", ".join(
+        f"{'NULL' if value is None else repr(sanitize(value))} in {pluralize(count, 'row')}"
+        for value, count in values
+    )
 
 
 def _print_report(report: CheckReport) -> None:

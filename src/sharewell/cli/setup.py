@@ -63,14 +63,24 @@ def init(
 
 
 @commands.command(rich_help_panel=PANEL)
-def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: AsJson = False) -> None:
-    """Validate a configuration file and explain its settings; reads no rows."""
-    from sharewell.cli.render_config import show_check
+def check(
+    config: ConfigArgument = DEFAULT_CONFIG,
+    rows: Annotated[
+        bool, flag("Also read the rows: what is left out of the counts. Secret.", "--rows")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Validate a configuration file and explain its settings; reads no rows without --rows."""
+    from sharewell.cli.render_config import show_check, show_rows
     from sharewell.service.lifecycle import check_files
     from sharewell.service.state import check_ledger
 
+    if rows and as_json:
+        raise RequestError("--rows and --json are mutually exclusive: what --rows shows is secret.")
     if not show_check(config, as_json, check_files, check_ledger):
         raise typer.Exit(ExitCode.FAILED)
+    if rows:
+        show_rows(config)
 
 
 @commands.command(rich_help_panel=PANEL)

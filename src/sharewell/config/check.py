@@ -26,7 +26,9 @@ from sharewell.config.forecast import (
 from sharewell.config.rounding import decimal_text, round_grid
 from sharewell.config.tables import TableSummary, marginal_parts, summarize_tables
 from sharewell.config.template import review_lines
+from sharewell.engine.base import Engine
 from sharewell.engine.data_vector import MAX_ROWS
+from sharewell.engine.inspection import RowInspection, inspect_rows
 from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts
 from sharewell.errors import ConfigError, PrivacyError, SharewellError
@@ -266,19 +268,32 @@ def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
         )
 
 
-def _check_source(config: Config) -> Iterator[Diagnostic]:
-    """Check the source's columns and their types; no row is read."""
+def _open(config: Config) -> Engine:
+    """Open the columns that the configuration describes."""
     unit = () if config.privacy_unit is None else (config.privacy_unit,)
     summed = (measure.column for measure in config.domain.measures)
+    return open_source(
+        config.source,
+        (*config.domain.names, *summed, *unit),
+        table=config.table,
+        csv_format=config.csv_format,
+        timeout=config.statement_timeout,
+    )
+
+
+def check_rows(config: Config) -> RowInspection:
+    """Read all rows, and count what each description leaves out.
+
+    Privacy: none. For the curator alone, and neither stored nor served.
+    """
+    with closing(_open(config)) as engine:
+        return inspect_rows(config.domain, engine, config.privacy_unit)
+
+
+def _check_source(config: Config) -> Iterator[Diagnostic]:
+    """Check the source's columns and their types; no row is read."""
     try:
-        engine = open_source(
-            config.source,
-            (*config.domain.names, *summed, *unit),
-            table=config.table,
-            csv_format=config.csv_format,
-            timeout=config.statement_timeout,
-        )
-        with closing(engine):
+        with closing(_open(config)) as engine:
             # Building the statement validates the columns' types; it is never run.
             cell_counts(config.domain, engine, config.privacy_unit)
     except SharewellError as error:

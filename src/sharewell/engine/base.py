@@ -57,6 +57,9 @@ class Engine(Protocol):
     def fetch(self, statement: exp.Select) -> Columns:
         """Run a statement whose columns are integers without NULL."""
 
+    def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
+        """Run a statement whose columns are of any type."""
+
     def close(self) -> None:
         """Close the source."""
 
@@ -126,12 +129,15 @@ class SqlEngine(ABC):
 
     def fetch(self, statement: exp.Select) -> Columns:
         """Run a statement whose columns are integers without NULL."""
-        names, sql = statement.named_selects, self.render(statement)
-        found = None
+        names, rows = statement.named_selects, self.rows(statement)
+        table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, len(names))
+        return {name: table[:, at] for at, name in enumerate(names)}
+
+    def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
+        """Run a statement whose columns are of any type."""
+        sql, found = self.render(statement), None
         with suppress(Exception):
-            rows = within(self.timeout, lambda: self.run(sql), self.cancel)
-            table = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, len(names))
-            found = {name: table[:, at] for at, name in enumerate(names)}
+            found = within(self.timeout, lambda: self.run(sql), self.cancel)
         if found is None:
             raise SourceError(
                 f"Cannot read the table {self.relation.sql(self.dialect)}.",

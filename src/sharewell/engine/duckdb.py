@@ -71,6 +71,10 @@ class DuckDB:
             return {name: np.asarray(column) for name, column in found.items()}
         raise self._unreadable
 
+    def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
+        """Run a statement and return its rows."""
+        return self.run(statement.sql(self.dialect))
+
     def register(self, frame: object) -> exp.Table:
         """Register a data frame without copying it."""
         with suppress(Exception):
