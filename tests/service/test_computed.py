@@ -14,7 +14,7 @@ from sharewell.mechanisms.base import Answer
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.curator import Curator
 from sharewell.query.statement import Statement
-from sharewell.service import results
+from sharewell.service import results, serialization
 from sharewell_lab.noise import SeededNoise
 from tests.service.test_sums import ask, mechanism_on
 
@@ -167,6 +167,23 @@ def test_a_mechanism_without_covariances_gives_wider_intervals():
     [row] = ask(mechanism, compile_sql(sql, DOMAIN)).rows
     for number, value in zip(row, (0.0, 0.5, 2000.0), strict=True):
         assert number.interval[0] <= value <= number.interval[1]
+
+
+def test_what_is_charged_is_what_was_quoted():
+    truth = np.random.default_rng(5).integers(0, 50, FEW.size)
+    mechanism = mechanism_on(DataVector(FEW, truth), SeededNoise(5), Budget.pure(50))
+    rng = np.random.default_rng(5)
+    values = ["COUNT(*)", "AVG(age)", "MEDIAN(age)", "STDDEV(age)", f"{F} / COUNT(*)", "SUM(age + 1)"]
+    keys = ["town", "age < 5", "CASE WHEN age < 3 AND employed THEN 'a' ELSE 'b' END", "UPPER(town)"]
+    for _ in range(25):
+        key, conditions = rng.choice(keys), ["TRUE", "age > 2", "employed", "town LIKE 't%1'"]
+        items = ", ".join(rng.choice(values, 2))
+        where, groups = rng.choice(conditions), rng.choice(["g", "ROLLUP (g)"])
+        sql = f"SELECT {key} AS g, {items} FROM people WHERE {where} GROUP BY {groups}"
+        statement = compile_sql(sql, FEW)
+        quoted = serialization.quote(mechanism, statement, "ann").cost
+        assert ask(mechanism, statement).cost == quoted
+        assert ask(mechanism, statement).cost == 0, "it was bought before"
 
 
 def test_subtotals_add_up():

@@ -23,7 +23,7 @@ from sharewell.query.sql.constants import (
     read_number,
     regular_matcher,
 )
-from sharewell.query.sql.grammar import CALL
+from sharewell.query.sql.grammar import CALL, SUBQUERY
 from sharewell.query.sql.text import Source, shortened
 
 #: Reads a node in its own way, or returns None.
@@ -140,6 +140,8 @@ class Translator:
             case exp.Count() | exp.Sum() | exp.Avg() | exp.Filter() | exp.WithinGroup():
                 message = "An aggregate is not allowed here."
                 hint = "Use it in the SELECT list, HAVING or ORDER BY."
+            case exp.Subquery() | exp.Select():
+                message, hint = SUBQUERY
             case exp.Window():
                 message = "A window is not allowed here."
                 hint = "Use it in the SELECT list, over aggregates."

@@ -282,6 +282,7 @@ def unknown_function(source: Source, token: Token) -> SqlError:
 #: The nearest question for functions that cannot be answered.
 _EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY column)."
 _LISTS = "Single values are never returned. Use GROUP BY and COUNT(*)."
+_PRODUCTS = "Count by both columns, and compute it from that: SELECT x, y, COUNT(*) ... GROUP BY x, y."
 _INSTEAD = {
     "MIN": _EXTREME.format("0.01"),
     "MAX": _EXTREME.format("0.99"),
@@ -304,10 +305,10 @@ _INSTEAD = {
     "RANDOM": "Questions must mean the same every time: remove it.",
     "STRFTIME": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
     "TO_CHAR": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
-    "CORR": "It needs the sum of products of both columns, which no query here has.",
-    "COVAR_POP": "It needs the sum of products of both columns, which no query here has.",
-    "COVAR_SAMP": "It needs the sum of products of both columns, which no query here has.",
-    "REGR_SLOPE": "It needs the sum of products of both columns, which no query here has.",
+    "CORR": _PRODUCTS,
+    "COVAR_POP": _PRODUCTS,
+    "COVAR_SAMP": _PRODUCTS,
+    "REGR_SLOPE": _PRODUCTS,
     "ISNULL": "Write column IS NULL, or COALESCE(column, 0).",
     "NVL": "Write COALESCE(column, 0).",
 }

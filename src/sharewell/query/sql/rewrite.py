@@ -104,6 +104,7 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> 
             outer.set("expressions", [exp.column(name) for name in names])
             for item, name in zip(outer.expressions, names.values(), strict=True):
                 item.this._meta = dict(name.meta)
+    outer.set("from_", None)
     _substitute(outer, names, alias, source, star=star)
     if aggregated:
         _conjoin(inner, outer, "where", "having", exp.Having)

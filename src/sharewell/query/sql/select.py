@@ -131,6 +131,9 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
         places.append(None if column is None else columns.setdefault(column, len(columns)))
     chosen = None
     if sets is not None:
+        if len(set(places)) < len(places):
+            message = "ROLLUP, CUBE and GROUPING SETS list a column twice."
+            raise draft.source.error(clause, message, "List it once.")
         chosen = [frozenset(place for at in each if (place := places[at]) is not None) for each in sets]
     draft.groups = Groups(columns, chosen)
     draft.check_size(clause)
