@@ -490,7 +490,7 @@ def test_a_file_is_overwritten_only_when_forced_and_never_the_rows(tmp_path):
 def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
     files = {
         "missing.csv": (None, "does not exist"),
-        "folder.csv": ("", "is a directory"),
+        "folder.csv": ("", "no .parquet file"),
         "people.xlsx": (b"x", "file type"),
         "none": (b"a,b\n", "file type"),
         "empty.csv": (b"", "the header"),

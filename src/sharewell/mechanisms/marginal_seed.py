@@ -182,7 +182,7 @@ class MarginalSeed:
         return tuple(found)
 
     def bought_by(self, bill: Mapping[str, Any]) -> MarginalSeed:
-        """The same rows, whoever donates."""
+        """The same rows, for every donor."""
         return self
 
     def row_of(self, query: LinearQuery) -> int | None:

@@ -153,7 +153,7 @@ class Strategy:
         return np.ones(len(self), dtype=np.int64)
 
     def bought_by(self, bill: Mapping[str, Any]) -> Strategy:
-        """The same rows, whoever donates."""
+        """The same rows, for every donor."""
         return self
 
     @property
