@@ -491,7 +491,7 @@ def test_files_that_are_no_table_are_refused_in_a_sentence(tmp_path):
     files = {
         "missing.csv": (None, "does not exist"),
         "folder.csv": ("", "no .parquet file"),
-        "people.xlsx": (b"x", "file type"),
+        "people.xlsx": (b"x", "Cannot read"),
         "none": (b"a,b\n", "file type"),
         "empty.csv": (b"", "the header"),
         "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe,\x01\n\xff\n", "Cannot read"),
