@@ -550,7 +550,7 @@ SELECT * FROM people WHERE age > 80
 SELECT age, sex FROM people LIMIT 10
 --> sql.unsupported, line 1, column 8, at 'age'
 --> Column "age" must appear in GROUP BY or inside an aggregate.
---> Add age to GROUP BY, or remove it here.
+--> Add age to GROUP BY, or remove it here. Also: Column "sex" must appear in GROUP BY or inside an aggregate. (line 1, column 13) Add sex to GROUP BY, or remove it here.
 
 SELECT MEDIAN(sex) FROM people
 --> sql.unsupported, line 1, column 8, at 'MEDIAN(sex)'

@@ -497,3 +497,24 @@ SELECT COUNT(*) FROM people WHERE sex = F
 --> Unknown column "F".
 --> Write strings in single quotes: 'F'.
 --> suggestion: F -> 'F'
+
+SELECT MEDIAN(sex), AVG(agee), COUNT(*) FROM people WHERE state = 'Main'
+--> sql.unknown-name, line 1, column 59, at "state = 'Main'"
+--> Unknown value 'Main' of column "state".
+--> Did you mean 'Maine'? Also: Quantiles require a column of numbers, but "sex" has none. (line 1, column 8) Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"?
+--> suggestion: 'Main' -> 'Maine'
+
+SELECT sex, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY sex HAVING COUNT(*) > 5
+--> sql.unsupported, line 1, column 13, at 'SUM(COUNT(*))'
+--> OVER cannot be combined with HAVING, which chooses the rows that it is over.
+--> Choose rows afterwards: SELECT * FROM (SELECT ... OVER () ...) AS t WHERE n > 100.
+
+SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
+--> sql.unsupported, line 1, column 8, at 'AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROU...'
+--> The result of GROUP BY cannot be aggregated again.
+--> Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ().
+
+SELECT QUANTILE_CONT(age, 1) FROM people
+--> sql.unsupported, line 1, column 8, at 'QUANTILE_CONT(age, 1)'
+--> QUANTILE_CONT(age, 1) depends on one row alone.
+--> Use the fraction 0.99.

@@ -145,7 +145,7 @@ class Aggregates(Conditions):
             # CASE WHEN condition THEN column END: the column's own sum, over some rows.
             branch, rows = column
             return self._numbers(branch, average=average).where(rows)
-        total, count = self._weighted(argument)
+        total, count = self._weighted(argument, counted=average)
         return AggregateQueries((total, count) if average else (total,))
 
     def _only_column(self, node: exp.Case) -> tuple[exp.Expr, LinearQuery] | None:
@@ -158,11 +158,11 @@ class Aggregates(Conditions):
             return None
         return branches[0][1], self.select(branches[0][0])
 
-    def _weighted(self, node: exp.Expr) -> _Weighted:
-        """Return the sum of an expression's numbers, and the count of rows that have one."""
+    def _weighted(self, node: exp.Expr, *, counted: bool = True) -> _Weighted:
+        """Return the sum of an expression's numbers and, if `counted`, the count of rows with one."""
         node = node.unnest()
         if isinstance(node, exp.Case) and not node.args.get("this"):
-            return self._case(node)
+            return self._case(node, counted=counted)
         if isinstance(node, exp.Column):
             found = self._numbers(node, average=True)
             if found.edges or found.middle:
@@ -211,7 +211,7 @@ class Aggregates(Conditions):
         zero = LinearQuery.zero(self.source.domain)
         return (balanced(lambda a, b: a + b, parts) if parts else zero) * unit, count
 
-    def _case(self, node: exp.Case) -> _Weighted:
+    def _case(self, node: exp.Case, *, counted: bool = True) -> _Weighted:
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
         zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
         results = [*(each.args["true"] for each in node.args["ifs"]), default]
@@ -235,10 +235,14 @@ class Aggregates(Conditions):
             total, count, matched = first
             other, more, rows = second
             left = ~matched
-            return total + other.where(left), count + more.where(left), matched | rows
+            both = count + more.where(left) if counted else count
+            return total + other.where(left), both, matched | rows
 
         branches = zip(weighted, rows, strict=True)
-        parts = [(total.where(own), count.where(own), own) for (total, count), own in branches]
+        parts = [
+            (total.where(own), count.where(own) if counted else zero, own)
+            for (total, count), own in branches
+        ]
         total, count, _ = balanced(then, parts)
         return total * unit, count
 

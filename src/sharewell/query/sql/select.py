@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import Location, QueryTooComplex
+from sharewell.errors import Location, QueryError, QueryTooComplex
 from sharewell.query.attribute import Binned
 from sharewell.query.expression import (
     Aggregate,
@@ -42,6 +43,9 @@ MAX_QUERIES = 2**16
 #: The maximum size of an expression times the number of groups.
 MAX_STEPS_OF_ROWS = 2**22
 
+#: How many further mistakes an error tells.
+MAX_MISTAKES = 9
+
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
 
@@ -51,9 +55,14 @@ def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) 
     everything = LinearQuery.all(source.domain)
     draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
     for name, rule in RULES:
-        clause = select.args.get(name)
+        clause, before = select.args.get(name), len(draft.mistakes)
         if clause is not None:
-            rule(draft, clause)
+            with draft.collected():
+                rule(draft, clause)
+        if len(draft.mistakes) > before and name in ("from_", "group", "expressions"):
+            break  # what follows depends on it
+    if draft.mistakes:
+        raise all_together(draft.mistakes)
     if select.args.get("from_") is None:
         raise source.error(select, "Missing FROM clause.", f"Add FROM {source.table}.")
     if not draft.forms.blocks and not groups_are_listed(draft):
@@ -187,10 +196,11 @@ def _grouping_sets(
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
     """The SELECT list has grouped columns, aggregates, and what is computed from them."""
     for node in items:
-        item = draft.item(node.unalias())
-        draft.items.append(item)
-        for key in _alias_keys(node):
-            draft.aliases.setdefault(key, {})[item] = None
+        with draft.collected():
+            item = draft.item(node.unalias())
+            draft.items.append(item)
+            for key in _alias_keys(node):
+                draft.aliases.setdefault(key, {})[item] = None
 
 
 def having(draft: Draft, clause: exp.Having) -> None:
@@ -265,6 +275,8 @@ class Draft:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
+    #: What is wrong with the text, in the order in which it is read.
+    mistakes: list[QueryError] = field(default_factory=list)
     #: The columns of grouped expressions, by what they are written as.
     grouped_texts: dict[str, AnyColumn] = field(default_factory=dict)
     #: The distinct items of each alias.
@@ -272,6 +284,16 @@ class Draft:
 
     def __post_init__(self) -> None:
         self._translator = Translator(self.source, self._leaf)
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Collect a mistake, so that the others of the text are found too."""
+        try:
+            yield
+        except QueryTooComplex:
+            raise
+        except QueryError as error:
+            self.mistakes.append(error)
 
     # Items
 
@@ -546,6 +568,18 @@ def _name_key(node: exp.Column) -> NameKey:
 def _alias_keys(item: exp.Expr) -> tuple[NameKey, ...]:
     """Return what names an item's alias: exactly, in quotes, or ignoring case."""
     return ((True, item.alias), (False, item.alias.casefold())) if item.alias else ()
+
+
+def all_together(mistakes: list[QueryError]) -> QueryError:
+    """Return the first mistake, with all others in its hint."""
+    first, *others = mistakes
+    texts = {first.message: None}
+    for each in others[:MAX_MISTAKES]:
+        if each.message not in texts:
+            texts[each.message] = None
+            at = f" (line {each.where.line}, column {each.where.column})" if each.where else ""
+            first.hint = f"{first.hint} Also: {each.message}{at} {each.hint}"
+    return first
 
 
 def too_large(size: int, limit: int, where: Location | None = None) -> QueryTooComplex:
