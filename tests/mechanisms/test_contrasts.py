@@ -154,7 +154,7 @@ def test_an_inverse_modulo_a_prime_follows_rows_that_come_and_are_exchanged(monk
     inverse = ModularInverse(prime)
     for at in range(20):
         gram = rows[: at + 1] @ rows[: at + 1].T % prime
-        solution = inverse.solve(gram[at, :at].astype(np.int64))
+        solution = inverse.solve(gram[:at, [at]].astype(np.int64))[:, 0]
         left = (int(gram[at, at]) - int((gram[at, :at] * solution).sum())) % prime
         inverse = inverse.extended(solution, left)
     members = rows[:20].copy()
@@ -162,7 +162,7 @@ def test_an_inverse_modulo_a_prime_follows_rows_that_come_and_are_exchanged(monk
         mixed = rng.integers(1, prime, 20)
         inverse = inverse.exchanged(place, mixed)
         members[place] = mixed.astype(object) @ members % prime
-    right = rng.integers(0, prime, 20)
+    right = rng.integers(0, prime, (20, 3))
     found = inverse.solve(right).astype(object)
     assert ((members @ members.T % prime) @ found % prime == right).all()
 
@@ -216,7 +216,7 @@ def test_an_open_part_of_zero_is_determined_though_no_product_is():
         prior = prior.with_marginal(mask, 0, np.zeros(3), 1.0)
     both = LinearQuery.of(domain, a0=[0]) + LinearQuery.of(domain, a1=[1])
     assert not prior.determines(both)
-    found = OpenParts(prior).combination(both.primitive)
+    [found] = OpenParts(prior).combinations([both.primitive])
     assert found is not None
     assert len(found.rows) == 0
 

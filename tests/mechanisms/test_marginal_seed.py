@@ -105,17 +105,20 @@ def test_estimates_covariances_and_open_parts_are_those_of_the_pseudo_inverse(nu
         rows = world.prior.rows([PRIME])
         for query in queries:
             rows.append(query)
-        found = np.array([rows.covariances(query) for query in queries])
+        found = rows.covariances(queries)
         scale = max(1.0, float(np.abs(found).max()))
         assert found == pytest.approx(matrix @ covariance @ matrix.T, abs=1e-10 * scale)
-        assert [world.prior.variance(query) for query in queries] == pytest.approx(np.diag(found))
-        means = np.array([world.prior.mean(query) for query in queries])
+        assert world.prior.variances(queries) == pytest.approx(np.diag(found))
+        assert [world.prior.variance(query) for query in queries] == list(world.prior.variances(queries))
+        means = world.prior.means(queries)
         assert means == pytest.approx(matrix @ estimate, abs=1e-10 * max(1.0, np.abs(means).max()))
         cells = math.prod(sizes)
         left = matrix @ (np.eye(domain.size) - measured) @ matrix.T
         assert left * cells == pytest.approx(np.rint(left * cells), abs=1e-6)
+        squares = world.prior.open_squares(queries, PRIME)
+        assert squares.tolist() == rows.open_products(queries, 0).diagonal().tolist()
         for query, exact in zip(queries, np.rint(left * cells).astype(np.int64).tolist(), strict=True):
-            residues = rows.open_products(query, 0).tolist()
+            residues = rows.open_products([query], 0)[0].tolist()
             assert [value * cells**2 % PRIME for value in residues] == [e % PRIME for e in exact]
             if world.prior.determines(query):
                 assert not any(exact)
@@ -161,12 +164,12 @@ def test_not_all_of_five_equalities_has_an_open_part_that_is_small_and_exact():
     exact = open_square(query, sets)
     assert exact == Fraction(49**5, 50**10)
     residue = exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME
-    assert rows.open_products(query, 0).tolist() == [residue]
+    assert rows.open_products([query], 0).tolist() == [[residue]]
     whole = prior.with_marginal(five, 0, np.zeros(1), 1.0)  # Its values are never looked at.
     assert whole.rows([PRIME]).count == 0
     again = whole.rows([PRIME])
     again.append(query)
-    assert again.open_products(query, 0).tolist() == [0]
+    assert again.open_products([query], 0).tolist() == [[0]]
 
 
 def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_mention(monkeypatch):
@@ -187,7 +190,7 @@ def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_ment
         for at in range(3):
             rows.append(LinearQuery.of(domain, a0=[at], a1=[at + 1]))
         computed.clear()
-        rows.covariances(LinearQuery.of(domain, a0=[2], a1=[4], a3=[1]))
+        rows.covariances([LinearQuery.of(domain, a0=[2], a1=[4], a3=[1])])
         counts.append(len(computed))
     assert counts == [2, 2]
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.cancellation import checked
 from sharewell.mechanisms.kronecker import (
     ONES,
     UNIT,
@@ -154,14 +155,14 @@ class CellPrior:
         """Every cell's estimate, and the covariance of them all."""
         return self._estimate, self._covariance
 
-    def mean(self, query: LinearQuery) -> float:
-        """The estimate of a query."""
-        return float(query.dot(self._estimate))
+    def means(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The estimates of queries."""
+        return np.array([float(query.dot(self._estimate)) for query in checked(queries)])
 
-    def variance(self, query: LinearQuery) -> float:
-        """The variance of the estimate."""
-        weights = query.to_vector()
-        return float(weights @ self._covariance @ weights)
+    def variances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The variances of the estimates."""
+        vectors = (query.to_vector() for query in checked(queries))
+        return np.array([float(weights @ self._covariance @ weights) for weights in vectors])
 
     def rows(self) -> CellRows:
         """An empty store of rows."""
@@ -184,9 +185,10 @@ class CellRows:
         """Store one more row."""
         self._images.append(self._covariance @ row.to_vector())
 
-    def covariances(self, query: LinearQuery) -> Vector:
-        """Every stored row's covariance with a query."""
-        return np.array([query.dot(image) for image in self._images], dtype=np.float64)
+    def covariances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The covariance of every query with every stored row: a line each."""
+        found = [[query.dot(image) for image in self._images] for query in checked(queries)]
+        return np.array(found, dtype=np.float64).reshape(len(queries), self.count)
 
     def copy(self) -> CellRows:
         """A copy that grows on its own."""

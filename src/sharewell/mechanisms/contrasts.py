@@ -123,7 +123,7 @@ class Contrasts:
                 self._combinations[row] = found
             self._places[query.key] = row
         self._queries = (*self._queries, *batch.rows)
-        misses = batch.values - [self._prior.mean(query) for query in batch.rows]
+        misses = batch.values - self._prior.means(batch.rows)
         self._misses = np.concatenate([self._misses, misses])
         self._noise = np.concatenate([self._noise, batch.variances])
         if self._parts is not None and self._rebase(new):
@@ -139,12 +139,11 @@ class Contrasts:
 
     def _remember(self, new: Sequence[int]) -> Vector:
         """The covariances of new rows with all rows; kept where there are open parts."""
-        shared = np.array([self._rows.covariances(self._queries[row]) for row in new])
+        shared = self._rows.covariances([self._queries[row] for row in new])
         if self._parts is None or not (self._parts.basis or self._covariances is not None):
             return shared
         if self._covariances is None and new[0]:
-            old = [self._rows.covariances(query)[: new[0]] for query in self._queries[: new[0]]]
-            self._covariances = np.array(old)
+            self._covariances = self._rows.covariances(self._queries[: new[0]])[:, : new[0]]
         before = np.zeros((0, 0)) if self._covariances is None else self._covariances
         known = len(before)
         grown = np.empty((len(self._queries), len(self._queries)))
@@ -203,7 +202,7 @@ class Contrasts:
             del self._combinations[entering]
             old = [row for row, found in self._combinations.items() if leaving in found.rows]
             for row in [*old, leaving]:
-                found = parts.combination(self._queries[row])
+                [found] = parts.combinations([self._queries[row]])
                 if found is None:
                     raise AssertionError("a row of the basis depends on what replaces it")
                 self._combinations[row] = found
@@ -231,7 +230,7 @@ class Contrasts:
         values, variances = np.full(len(queries), np.nan), np.full(len(queries), np.inf)
         for start in checked(range(0, len(queries), CHUNK), 1):
             chunk = queries[start : start + CHUNK]
-            found = [self._combination(query) for query in chunk]
+            found = self._starts(chunk)
             known = [at for at, each in enumerate(found) if each or self._vague]
             if not known:
                 continue
@@ -240,27 +239,32 @@ class Contrasts:
             columns, own = self._solve(chosen, combinations)
             scales = np.array([float(query.scale) for query in chosen])
             starts = [each.factors @ self._misses[each.rows] if each else 0.0 for each in combinations]
-            seed = np.array([self._prior.mean(query.primitive) for query in chosen])
+            seed = self._prior.means([query.primitive for query in chosen])
             values[places] = scales * (seed + starts + self._solved @ columns)
             variances[places] = scales**2 * (own - (columns**2).sum(axis=0))
         return values, variances
 
-    def _combination(self, query: LinearQuery) -> Combination | None:
-        """The coefficients of a query in the basis; None where it is undetermined."""
+    def _starts(self, queries: Sequence[LinearQuery]) -> list[Combination | None]:
+        """The coefficients of queries in the basis; None where one is undetermined."""
         if self._parts is None:
-            return NONE
-        row = self._places.get(query.primitive.key)
-        if row is None:
-            return self._parts.combination(query.primitive)
-        return self._combinations.get(row) or Combination(np.array([row]), np.ones(1))
+            return [NONE] * len(queries)
+        primitive = [query.primitive for query in queries]
+        rows = [self._places.get(query.key) for query in primitive]
+        others = [query for query, row in zip(primitive, rows, strict=True) if row is None]
+        combinations = iter(self._parts.combinations(others))
+        return [
+            next(combinations)
+            if row is None
+            else self._combinations.get(row) or Combination(np.array([row]), np.ones(1))
+            for row in rows
+        ]
 
     def _solve(
         self, queries: Sequence[LinearQuery], combinations: Sequence[Combination | None]
     ) -> tuple[Vector, Vector]:
         """The contrasts' covariances with the queries' errors, solved for; and their first variances."""
         primitive = [query.primitive for query in queries]
-        shared = np.array([self._rows.covariances(query) for query in checked(primitive)])
-        variances = np.array([self._prior.variance(query) for query in primitive])
+        shared, variances = self._rows.covariances(primitive), self._prior.variances(primitive)
         columns, own = self._errors(shared, variances, combinations)
         return self._factor.solve(columns), own
 
@@ -332,7 +336,7 @@ class Contrasts:
         for row in batch.rows:
             rows.append(row)
         columns, own = self._solve(distinct, [NONE] * len(distinct))
-        shared = np.array([rows.covariances(query) for query in checked(distinct)])
+        shared = rows.covariances(distinct)
         shared -= columns.T @ columns[:, bought]
         inner = shared[bought]
         inner[np.diag_indices(len(bought))] += batch.variances

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.cancellation import checked
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -121,13 +122,16 @@ class KroneckerPrior:
         written = self._covariance.times(np.eye(size).reshape(*shape, -1)).reshape(size, size)
         return self._estimate.ravel().copy(), written * self._variance
 
-    def mean(self, query: LinearQuery) -> float:
-        """The seed's estimate of a query."""
-        return 0.0 if self._is_zero else float(query.dot(self._estimate))
+    def means(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The seed's estimates of queries."""
+        if self._is_zero:
+            return np.zeros(len(queries))
+        return np.array([float(query.dot(self._estimate)) for query in checked(queries)])
 
-    def variance(self, query: LinearQuery) -> float:
-        """The variance of the seed's estimate."""
-        return self._variance * _square(self._covariance, query)
+    def variances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The variances of the seed's estimates."""
+        squares = [_square(self._covariance, query) for query in checked(queries)]
+        return self._variance * np.array(squares)
 
     def rows(self) -> KroneckerStore:
         """An empty store of rows."""
@@ -187,8 +191,12 @@ class KroneckerStore:
         for level in self._sums:
             level[:] = [np.concatenate([sums, np.zeros_like(sums)], axis=1) for sums in level]
 
-    def covariances(self, query: LinearQuery) -> Vector:
-        """Every stored row's covariance with a query, as the seed has it."""
+    def covariances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The covariance of every query with every stored row, as the seed has it: a line each."""
+        found = [self._covariances_of(query) for query in checked(queries)]
+        return np.array(found).reshape(len(queries), self.count)
+
+    def _covariances_of(self, query: LinearQuery) -> Vector:
         total = np.zeros(self._terms)
         for scale, along_runs in _along_runs(query):
             along = [

@@ -30,14 +30,17 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sharewell.cancellation import checked
 from sharewell.errors import QueryError
 from sharewell.mechanisms.products import (
     REAL,
     Arithmetic,
     Modular,
+    ProductBatch,
     ProductStore,
-    QueryProduct,
+    batches_of,
     products_of,
+    squares,
 )
 from sharewell.mechanisms.strategy import Rows
 from sharewell.privacy.kronecker import Centred, Factors, Matrix
@@ -45,9 +48,12 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: Of how many queries a prior remembers the variance.
 MOST_REMEMBERED = 4096
+#: How many numbers are computed at a time.
+MOST_NUMBERS = 2**20
 
 
 class MarginalPart(NamedTuple):
@@ -209,11 +215,16 @@ class MarginalSeed:
             if not part.rows and not (part.centred and part.attributes)
         }
 
+    @cached_property
+    def _places(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """The marginals and data vectors of `_starts`, and their first rows."""
+        return list(self._starts), list(self._starts.values())
+
     def place_of(self, row: int) -> tuple[int, int, int]:
         """The marginal, one bit for each attribute, the data vector and the position there of a row."""
-        places = list(self._starts.items())
-        (mask, vector), start = places[bisect_right([start for _, start in places], row) - 1]
-        return mask, vector, row - start
+        keys, starts = self._places
+        at = bisect_right(starts, row) - 1
+        return *keys[at], row - starts[at]
 
     def to_json(self) -> dict[str, Any]:
         """The seed as plain data, in the form in which the kernel stores it."""
@@ -387,39 +398,84 @@ class MarginalPrior:
             found = self._residuals[vector, mask] = total * self.factor(vector, mask)
         return found
 
-    def mean(self, query: LinearQuery) -> float:
-        """The estimate of a query's determined part."""
-        total = 0.0
-        for product in products_of(query):
-            means = {level: axis.total / axis.size for level, axis in product.axes.items()}
-            cells = {level: axis.cell for level, axis in product.axes.items()}
-            for chosen in self.sets(product.vector, product.mentioned):
-                part: Any = self.residual(product.vector, chosen)
-                # From the last attribute on, so that the axes before it stay where they are.
-                for level in reversed(self._levels(chosen)):
-                    axis = product.axes[level]
-                    part = part[..., cell] if (cell := cells[level]) is not None else part @ axis.dense()
-                others = math.prod(m for level, m in means.items() if not chosen >> level & 1)
-                total += product.factor * others * float(part)
+    def means(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The estimates of the queries' determined parts."""
+        total = np.zeros(len(queries))
+        for batch in batches_of(queries):
+            found = np.zeros(len(batch))
+            for chosen in self.sets(batch.vector, batch.mentioned):
+                found += self._residual_means(batch, chosen)
+            places, sums = batch.summed(found * batch.factors)
+            total[places] += sums
         return total
+
+    def _residual_means(self, batch: ProductBatch, chosen: int) -> Vector:
+        """Every product of a batch times one residual table, and times its means along the others."""
+        table, levels = self.residual(batch.vector, chosen), self._levels(chosen)
+        others = np.ones(len(batch))
+        for level, (axes, which) in batch.axes.items():
+            if not chosen >> level & 1:
+                others *= np.array([axis.total / axis.size for axis in axes])[which]
+        if not levels:
+            return others * float(table)
+        found = np.empty(len(batch))
+        step = max(1, MOST_NUMBERS // max(1, table.size // len(table)))
+        for start in range(0, len(batch), step):
+            part: Any = None
+            for level in levels:
+                axes, which = batch.axes[level]
+                which = which[start : start + step]
+                cells = [axis.cell for axis in axes]
+                if part is not None:
+                    weights = np.array([axis.dense() for axis in axes])[which]
+                    part = np.einsum("pn,pn...->p...", weights, part)
+                elif None in cells:
+                    weights = np.array([axis.dense() for axis in axes])
+                    part = np.einsum("an,n...->a...", weights, table)[which]
+                else:
+                    part = table[np.array(cells)[which]]
+            found[start : start + step] = part
+        return found * others
 
     def variance(self, query: LinearQuery) -> float:
         """K0 of a query with itself: the variance of the estimate of its determined part."""
         found = self._variances.get(query.key)
         if found is None:
-            rows = self.rows()
-            rows.append(query)
-            found = float(rows.covariances(query).item())
+            found = float(self.variances([query]).item())
             if len(self._variances) >= MOST_REMEMBERED:
                 self._variances.clear()
             self._variances[query.key] = found
         return found
 
-    def open_square(self, query: LinearQuery, prime: int) -> int:
-        """D of a query with itself, over the number of cells, modulo a prime."""
-        rows = self.rows([prime])
-        rows.append(query)
-        return int(rows.open_products(query, 0).item())
+    def variances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """K0 of every query with itself."""
+        simple, others = _by_products(queries)
+        found = np.zeros(len(queries))
+        for batch in batches_of([queries[at] for at in simple]):
+            sets = self.sets(batch.vector, batch.mentioned)
+            _, parts = squares(batch, REAL, self._shape, sets)
+            own = sum(sets[chosen] * part for chosen, part in parts.items())
+            found[np.array(simple)[batch.query_of]] = own * batch.factors.astype(np.float64) ** 2
+        for at in others:
+            rows = self.rows()
+            rows.append(queries[at])
+            found[at] = rows.covariances([queries[at]]).item()
+        return found
+
+    def open_squares(self, queries: Sequence[LinearQuery], prime: int) -> Integers:
+        """D of every query with itself, over the number of cells, modulo a prime."""
+        simple, others = _by_products(queries)
+        found = np.zeros(len(queries), dtype=np.int64)
+        for batch in batches_of([queries[at] for at in simple]):
+            sets = self.sets(batch.vector, batch.mentioned)
+            whole, parts = squares(batch, Modular(prime), self._shape, sets)
+            rest, factors = (whole - sum(parts.values())) % prime, batch.factors % prime
+            found[np.array(simple)[batch.query_of]] = rest * (factors**2 % prime) % prime
+        for at in others:
+            rows = self.rows([prime])
+            rows.append(queries[at])
+            found[at] = rows.open_products([queries[at]], 0).item()
+        return found
 
     def rows(self, primes: Sequence[int] = ()) -> MarginalRows:
         """An empty store of rows; their open parts are known modulo each of these primes."""
@@ -450,36 +506,54 @@ class MarginalRows:
         new._stores = {vector: store.copy() for vector, store in self._stores.items()}
         return new
 
-    def _pairs(
-        self, query: LinearQuery
-    ) -> Iterator[tuple[QueryProduct, ProductStore, dict[int, float]]]:
-        for product in products_of(query):
-            if store := self._stores.get(product.vector):
-                yield product, store, self._prior.sets(product.vector, product.mentioned)
+    def _pairs(self, queries: Sequence[LinearQuery]) -> Iterator[tuple[ProductBatch, ProductStore]]:
+        """The products of queries, in parts that have a bounded number of pairs with the stored ones."""
+        for batch in batches_of(queries):
+            if store := self._stores.get(batch.vector):
+                step = max(1, MOST_NUMBERS // store.row_of.count)
+                for start in checked(range(0, len(batch), step), 1):
+                    yield batch.part(start, start + step), store
 
-    def covariances(self, query: LinearQuery) -> Vector:
-        """K0 of every row with a query."""
-        total = np.zeros(self.count)
-        for product, store, sets in self._pairs(query):
-            _, parts = store.overlaps(product, 0, sets)
-            found = np.zeros(store.row_of.count)
-            for chosen, part in parts.items():
-                found += sets[chosen] * part
-            found *= float(product.factor) * store.factors.array
-            total += np.bincount(store.row_of.array, found, minlength=self.count)
+    def covariances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """K0 of every query with every row: one line for each query."""
+        total = np.zeros((len(queries), self.count))
+        for batch, store in self._pairs(queries):
+            sets = self._prior.sets(batch.vector, batch.mentioned)
+            _, parts = store.overlaps(batch, 0, sets)
+            if parts:
+                found = sum(sets[chosen] * part for chosen, part in parts.items())
+                _add(total, batch, store, found * np.outer(batch.factors, store.factors.array * 1.0))
         return total
 
-    def open_products(self, query: LinearQuery, which: int) -> NDArray[np.int64]:
-        """D of every row with a query, over the number of cells, modulo one of the primes."""
+    def open_products(self, queries: Sequence[LinearQuery], which: int) -> Integers:
+        """D of every query with every row, over the number of cells, modulo one of the primes."""
         prime = self._primes[which]
-        total = np.zeros(self.count, dtype=np.int64)
-        for product, store, sets in self._pairs(query):
-            whole, parts = store.overlaps(product, 1 + which, sets)
-            rest = whole - sum(parts.values())
-            factors = store.factors.array % prime * (product.factor % prime)
-            found = rest % prime * (factors % prime) % prime
-            np.add.at(total, store.row_of.array, found)
+        total = np.zeros((len(queries), self.count), dtype=np.int64)
+        for batch, store in self._pairs(queries):
+            sets = self._prior.sets(batch.vector, batch.mentioned)
+            whole, parts = store.overlaps(batch, 1 + which, sets)
+            rest = (whole - sum(parts.values())) % prime
+            factors = np.outer(batch.factors % prime, store.factors.array % prime) % prime
+            _add(total, batch, store, rest * factors % prime)
         return total % prime
+
+
+def _add(total: NDArray[Any], batch: ProductBatch, store: ProductStore, values: NDArray[Any]) -> None:
+    """Add what pairs of products have in common to what their queries and rows have."""
+    rows = store.row_of.array
+    first = np.flatnonzero(np.diff(rows, prepend=-1))
+    if len(first) < len(rows):
+        values = np.add.reduceat(values, first, axis=1)
+    places, sums = batch.summed(values)
+    total[np.ix_(places, rows[first])] += sums
+
+
+def _by_products(queries: Sequence[LinearQuery]) -> tuple[list[int], list[int]]:
+    """The places of the queries that are one product, and of the others."""
+    single = [len(products_of(query)) == 1 for query in queries]
+    return [at for at, each in enumerate(single) if each], [
+        at for at, each in enumerate(single) if not each
+    ]
 
 
 def _subsets(mask: int) -> Iterator[int]:

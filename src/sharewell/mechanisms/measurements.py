@@ -37,14 +37,14 @@ class MeasurementBatch:
 class Prior(Protocol):
     """What a measured seed says about queries, before any row was paid for."""
 
-    def mean(self, query: LinearQuery) -> float:
-        """The estimate of the part of a query that the seed determines."""
+    def means(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The estimates of the parts of queries that the seed determines."""
 
-    def variance(self, query: LinearQuery) -> float:
-        """The variance of that estimate."""
+    def variances(self, queries: Sequence[LinearQuery]) -> Vector:
+        """The variances of those estimates."""
 
     def rows(self) -> Any:
-        """An empty store of rows, with `append`, `covariances` of all rows with a query, and `copy`."""
+        """An empty store of rows, with `append`, `covariances` of queries with all rows, and `copy`."""
 
 
 @dataclass

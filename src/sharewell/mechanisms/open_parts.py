@@ -61,8 +61,12 @@ class Combination(NamedTuple):
     factors: Vector
 
 
-#: Coefficients modulo a prime, and what they leave of a square.
-Residues = tuple[Integers, int]
+class Residues(NamedTuple):
+    """Coefficients modulo a prime, a column for each query; and what they leave of its open square."""
+
+    solutions: Integers
+    left: Integers
+
 
 NONE = Combination(np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -93,13 +97,13 @@ class ModularInverse:
         return self._reduced(high + self._reduced(matrix @ low))
 
     def solve(self, right: Integers) -> Integers:
-        """The inverse times a vector."""
-        vector = right.astype(np.float64)
-        total = np.zeros(self.size)
+        """The inverse times every column of a matrix."""
+        columns = right.astype(np.float64)
+        total = np.zeros(columns.shape)
         known = len(self._base)
-        total[:known] = self._product(self._base, vector[:known])
+        total[:known] = self._product(self._base, columns[:known])
         if len(self._tails):
-            along = self._reduced(self._product(self._tails, vector) * self._scales)
+            along = self._reduced(self._product(self._tails, columns) * self._scales[:, None])
             total = self._reduced(total + self._product(self._tails.T, along))
         return total.astype(np.int64)
 
@@ -170,8 +174,10 @@ class OpenParts:
         residues: list[Residues] = []
         found: Combination | None = NONE
         if not self._prior.determines(query):
-            residues = [self._residues(query, which) for which in (0, 1)]
-            found = None if any(left for _, left in residues) else self._combination(query, residues)
+            residues = self._all_residues(query)
+            left = any(each.left.item() for each in residues)
+            solutions = [each.solutions[:, 0] for each in residues]
+            found = None if left else self._combination(query, solutions)
         self._queries.append(query)
         self.rows.append(query)
         if found is None:
@@ -181,21 +187,24 @@ class OpenParts:
                     self._products().place(query)
         return found
 
-    def combination(self, query: LinearQuery) -> Combination | None:
-        """The coefficients of a query's open part; None where the rows do not determine it."""
-        if self._prior.determines(query):
-            return NONE
-        residues = []
-        for which in (0, 1):
-            residues.append(self._residues(query, which))
-            if residues[-1][1]:
-                return None
-        return self._combination(query, residues)
+    def combinations(self, queries: Sequence[LinearQuery]) -> list[Combination | None]:
+        """The coefficients of the queries' open parts; None where the rows do not determine one."""
+        found = [NONE if self._prior.determines(query) else None for query in queries]
+        places = [at for at, each in enumerate(found) if each is None]
+        residues: dict[int, list[Integers]] = {at: [] for at in places}
+        for which in range(len(self._primes)):
+            solutions, left = self._residues([queries[at] for at in places], which)
+            for column in np.flatnonzero(left == 0).tolist():
+                residues[places[column]].append(solutions[:, column])
+            places = [at for at in places if len(residues[at]) > which]
+        for at in places:
+            found[at] = self._combination(queries[at], residues[at])
+        return found
 
-    def _combination(self, query: LinearQuery, residues: Sequence[Residues]) -> Combination:
+    def _combination(self, query: LinearQuery, residues: Sequence[Integers]) -> Combination:
         first, second = (
             np.where(2 * part > prime, part - prime, part)
-            for (part, _), prime in zip(residues, self._primes, strict=True)
+            for part, prime in zip(residues, self._primes, strict=True)
         )
         places = np.flatnonzero((first != 0) | (second != 0))
         numbers = np.array(self.basis, dtype=np.int64)[places]
@@ -207,7 +216,8 @@ class OpenParts:
     def exchange(self, leaving: int, entering: int) -> None:
         """Put a row into the independent set in place of one that it depends on."""
         place = self.basis.index(leaving)
-        solutions = [self._residues(self._queries[entering], which)[0] for which in (0, 1)]
+        found = self._all_residues(self._queries[entering])
+        solutions = [each.solutions[:, 0] for each in found]
         self.basis[place] = entering
         if all(solution[place] for solution in solutions):
             pairs = zip(self._inverses, solutions, strict=True)
@@ -215,20 +225,26 @@ class OpenParts:
         else:
             self._restart()
 
-    def _residues(self, query: LinearQuery, which: int) -> Residues:
-        """The coefficients modulo a prime, and what they leave of the open part's square."""
+    def _residues(self, queries: Sequence[LinearQuery], which: int) -> Residues:
         prime, inverse = self._primes[which], self._inverses[which]
-        products = self.rows.open_products(query, which)[self.basis]
-        solution = inverse.solve(products)
-        left = self._prior.open_square(query, prime) - int((products * solution % prime).sum())
-        return solution, left % prime
+        squares = self._prior.open_squares(queries, prime)
+        if not self.basis or not queries:
+            return Residues(np.zeros((len(self.basis), len(queries)), dtype=np.int64), squares)
+        products = self.rows.open_products(queries, which)[:, self.basis].T
+        solutions = inverse.solve(products)
+        return Residues(solutions, (squares - (products * solutions % prime).sum(axis=0)) % prime)
+
+    def _all_residues(self, query: LinearQuery) -> list[Residues]:
+        return [self._residues([query], which) for which in range(len(self._primes))]
 
     def _join(self, row: int, found: Sequence[Residues]) -> None:
         """Let an independent row join the set; if it is not independent modulo a prime, change that."""
         self.basis.append(row)
-        if all(left for _, left in found):
-            pairs = zip(self._inverses, found, strict=True)
-            self._inverses = [inverse.extended(*each) for inverse, each in pairs]
+        if all(each.left.item() for each in found):
+            self._inverses = [
+                inverse.extended(each.solutions[:, 0], each.left.item())
+                for inverse, each in zip(self._inverses, found, strict=True)
+            ]
         else:
             self._restart()
 
@@ -239,7 +255,7 @@ class OpenParts:
         for query in self._queries:
             self.rows.append(query)
         for row in members:
-            self._join(row, [self._residues(self._queries[row], which) for which in (0, 1)])
+            self._join(row, self._all_residues(self._queries[row]))
 
     # Coefficients that are no simple fractions
 
@@ -320,7 +336,7 @@ class ExactProducts:
         for which, prime in enumerate(self._primes):
             rest = modulus // prime
             unit = rest * pow(rest, -1, prime)
-            total += self._rows.open_products(query, which).astype(object) * unit
+            total += self._rows.open_products([query], which)[0].astype(object) * unit
         scaled = [
             value * own * _scale(row) % modulus
             for value, row in zip(total.tolist(), self._queries, strict=True)

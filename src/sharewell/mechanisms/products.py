@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,47 +33,72 @@ DENSE, HALF = 1024, 16
 MOST_REMEMBERED = 256
 
 
-class Axis(NamedTuple):
-    """A product's weights along one attribute: those of run i hold from the cell `starts[i]` on."""
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """A product's weights along one attribute: those of run i hold from the cell `starts[i]` on.
+
+    Equal ones are the same object, while they are remembered.
+    """
 
     key: bytes
     size: int
     starts: Integers
     weights: Integers
-    #: The running sum of the weights at every start, and of all weights.
-    before: Integers
-    total: int
 
     @classmethod
     def of(cls, node: Node, child: int) -> Axis:
         """The weights of a node's cells that lead to one of its children."""
-        starts = node.starts
-        weights = node.weights if len(node.children) == 1 else node.weights * (node.which == child)
-        kept = np.ones(len(starts), dtype=bool)
-        np.not_equal(weights[1:], weights[:-1], out=kept[1:])
-        starts, weights = starts[kept], weights[kept]
-        sums = np.cumsum(weights * np.diff(starts, append=node.size))
-        key = node.size.to_bytes(8, "little") + starts.tobytes() + weights.tobytes()
-        return cls(key, node.size, starts, weights, np.append(0, sums[:-1]), int(sums[-1]))
+        starts, weights = node.starts, node.weights
+        if len(node.children) > 1:
+            weights = weights * (node.which == child)
+            kept = np.ones(len(starts), dtype=bool)
+            np.not_equal(weights[1:], weights[:-1], out=kept[1:])
+            starts, weights = starts[kept], weights[kept]
+        return _axis(node.size, starts.tobytes(), weights.tobytes())
 
-    @property
+    @cached_property
+    def lengths(self) -> Integers:
+        """The number of cells of every run."""
+        return np.diff(self.starts, append=self.size)
+
+    @cached_property
+    def before(self) -> Integers:
+        """The running sum of the weights at every start."""
+        return np.append(0, np.cumsum(self.weights * self.lengths)[:-1])
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of all weights."""
+        return int((self.weights * self.lengths).sum())
+
+    @cached_property
+    def square(self) -> int:
+        """The sum of their squares."""
+        runs = zip(self.weights.tolist(), self.lengths.tolist(), strict=True)
+        return sum(weight**2 * length for weight, length in runs)
+
+    @cached_property
     def cell(self) -> int | None:
         """The only cell, where it counts one cell; None otherwise."""
         used = np.flatnonzero(self.weights)
-        if len(used) != 1 or self.weights[used[0]] != 1:
+        if len(used) != 1 or self.weights[used[0]] != 1 or self.lengths[used[0]] != 1:
             return None
-        start = int(self.starts[used[0]])
-        end = int(self.starts[used[0] + 1]) if used[0] + 1 < len(self.starts) else self.size
-        return start if end == start + 1 else None
+        return int(self.starts[used[0]])
 
     def dense(self) -> Integers:
         """The weight of every cell."""
-        return np.repeat(self.weights, np.diff(self.starts, append=self.size))
+        return np.repeat(self.weights, self.lengths)
 
     def sums_at(self, edges: Integers) -> Integers:
         """The sum of the weights of all cells before each edge."""
         run = np.searchsorted(self.starts, edges, "right") - 1
         return self.before[run] + self.weights[run] * (edges - self.starts[run])
+
+
+@lru_cache(maxsize=8192)
+def _axis(size: int, starts: bytes, weights: bytes) -> Axis:
+    numbers = (np.frombuffer(part, dtype=np.int64) for part in (starts, weights))
+    return Axis(size.to_bytes(8, "little") + starts + weights, size, *numbers)
 
 
 class QueryProduct(NamedTuple):
@@ -88,7 +114,7 @@ class QueryProduct(NamedTuple):
         return sum(1 << level for level in self.axes)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)
 def products_of(query: LinearQuery) -> tuple[QueryProduct, ...]:
     """The products that sum to a query's primitive query, without expanding what they do not mention."""
     attributes = len(query.domain.attributes)
@@ -110,6 +136,62 @@ def products_of(query: LinearQuery) -> tuple[QueryProduct, ...]:
     if query.root is not None:
         walk(query.root, 0, {})
     return tuple(found)
+
+
+class ProductBatch(NamedTuple):
+    """Products of many queries that mention the same attributes of one data vector.
+
+    Each is the number of its query, a factor, and by attribute which of the distinct axes it has. The
+    groups of a GROUP BY share their axes, so that what depends on an axis is computed once.
+    """
+
+    vector: int
+    mentioned: int
+    query_of: Integers
+    factors: Integers
+    axes: dict[int, tuple[list[Axis], Integers]]
+
+    def __len__(self) -> int:
+        return len(self.query_of)
+
+    def part(self, start: int, end: int) -> ProductBatch:
+        """Some of the products, in the same order; axes that none of them has are left out."""
+        if start == 0 and end >= len(self):
+            return self
+        axes = {}
+        for level, (distinct, which) in self.axes.items():
+            used, numbers = np.unique(which[start:end], return_inverse=True)
+            axes[level] = [distinct[at] for at in used.tolist()], numbers
+        query_of, factors = self.query_of[start:end], self.factors[start:end]
+        return ProductBatch(self.vector, self.mentioned, query_of, factors, axes)
+
+    def summed(self, values: NDArray[Any]) -> tuple[Integers, NDArray[Any]]:
+        """The queries that have products here, and for each of them the sum of its products' values."""
+        first = np.flatnonzero(np.diff(self.query_of, prepend=-1))
+        if len(first) == len(self.query_of):
+            return self.query_of, values
+        return self.query_of[first], np.add.reduceat(values, first)
+
+
+def batches_of(queries: Sequence[LinearQuery]) -> list[ProductBatch]:
+    """The products of queries, those together that mention the same attributes; by query in each."""
+    found: dict[tuple[int, int], list[tuple[int, QueryProduct]]] = {}
+    for number, query in enumerate(queries):
+        for product in products_of(query):
+            found.setdefault((product.vector, product.mentioned), []).append((number, product))
+    batches = []
+    for (vector, mentioned), members in found.items():
+        axes = {}
+        for level in members[0][1].axes:
+            numbers: dict[bytes, int] = {}
+            of_product = [product.axes[level] for _, product in members]
+            which = np.array([numbers.setdefault(axis.key, len(numbers)) for axis in of_product])
+            distinct = {axis.key: axis for axis in of_product}
+            axes[level] = [distinct[key] for key in numbers], which
+        query_of = np.array([number for number, _ in members])
+        factors = np.array([product.factor for _, product in members], dtype=np.int64)
+        batches.append(ProductBatch(vector, mentioned, query_of, factors, axes))
+    return batches
 
 
 class Growing:
@@ -150,8 +232,7 @@ class AxisTable:
         self._weights: DenseWeights | RunWeights = (DenseWeights if size <= DENSE else RunWeights)(size)
         self._dots: dict[bytes, Whole] = {}
         self._inverses: dict[Arithmetic, tuple[NDArray[Any], NDArray[np.bool_]]] = {}
-        first = np.zeros(1, dtype=np.int64)
-        self._append(Axis(b"", size, first, first + 1, first, size))
+        self._append(Axis(b"", size, np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)))
 
     def _append(self, axis: Axis) -> None:
         self._weights.append(axis)
@@ -312,6 +393,11 @@ class Real:
             dots.astype(np.float64) / n,
         )
 
+    def own_moments(self, axis: Axis, size: int) -> tuple[float, float, float]:
+        """The moments of an axis with itself."""
+        cross = size * axis.square - axis.total**2
+        return cross / size**2, (axis.total / size) ** 2, axis.square / size
+
     def mean(self, total: int, size: int) -> float:
         """The mean of weights."""
         return total / size
@@ -340,6 +426,12 @@ class Modular:
         dots = (table.dots(axis) % p).astype(np.int64) * inverse % p
         means = table.totals % p * inverse % p * (axis.total * inverse % p) % p
         return Moments((dots - means) % p, means, dots)
+
+    def own_moments(self, axis: Axis, size: int) -> tuple[int, int, int]:
+        """The moments of an axis with itself."""
+        p, inverse = self.prime, pow(size, -1, self.prime)
+        mean, product = axis.total * inverse % p, axis.square * inverse % p
+        return (product - mean**2) % p, mean**2 % p, product
 
     def mean(self, total: int, size: int) -> int:
         """The mean of weights."""
@@ -416,38 +508,68 @@ class ProductStore:
         numbers[places.array] = found.array
         return numbers
 
-    def overlaps(
-        self, product: QueryProduct, which: int, sets: Iterable[int]
-    ) -> tuple[NDArray[Any], dict[int, NDArray[Any]]]:
-        """What a product has in common with all stored ones, in one of the arithmetics.
+    def overlaps(self, batch: ProductBatch, which: int, sets: Iterable[int]) -> Overlaps:
+        """What the products of a batch have in common with all stored ones, in one of the arithmetics.
 
-        Returns the mean of their product over all cells, and the part of it for each of these sets of
-        attributes, one bit each, closed under subsets: covariances along the attributes of the set, and
-        products of means along the others.
+        One line for each product of the batch, and one column for each stored one.
         """
         arithmetic, (means, zeros) = self._arithmetics[which], self._means[which]
-        reduce, closed = arithmetic.reduce, frozenset(sets)
         outside, none = means.array, zeros.array
         along: list[tuple[int, Any, Any, Any]] = []
-        for level, axis in product.axes.items():
+        for level, (axes, numbers) in batch.axes.items():
             if level not in self._tables:
-                alone = arithmetic.mean(axis.total, self._shape[level])
+                size = self._shape[level]
+                alone = np.array([[arithmetic.mean(axis.total, size)] for axis in axes])[numbers]
                 along.append((1 << level, None, alone, alone))
                 continue
-            table, numbers = self._tables[level], self._numbers(level)
+            table, stored = self._tables[level], self._numbers(level)
             inverses, zero = table.inverse_means(arithmetic)
-            outside = reduce(outside * inverses[numbers])
-            none = none - zero[numbers]
-            covariance, mean, both = arithmetic.moments(axis, table)
-            along.append((1 << level, covariance[numbers], mean[numbers], both[numbers]))
-        outside = outside * (none == 0)
-        partial, whole = ({0: outside} if closed else {}), outside
-        for bit, covariance, mean, both in along:
-            whole = reduce(whole * both)
-            grown = {}
-            for done, value in partial.items():
-                grown[done] = reduce(value * mean)
-                if covariance is not None and done | bit in closed:
-                    grown[done | bit] = reduce(value * covariance)
-            partial = grown
-        return whole, partial
+            outside = arithmetic.reduce(outside * inverses[stored])
+            none = none - zero[stored]
+            found = zip(*(arithmetic.moments(axis, table) for axis in axes), strict=True)
+            pairs = np.ix_(numbers, stored)
+            along.append((1 << level, *(np.array(moment)[pairs] for moment in found)))
+        outside = np.broadcast_to(outside * (none == 0), (len(batch), len(none)))
+        return _overlaps(arithmetic, outside, along, sets)
+
+
+class Overlaps(NamedTuple):
+    """What products have in common, with all cells equally likely."""
+
+    #: The mean of their product over all cells.
+    whole: NDArray[Any]
+    #: The part of it for each of some sets of attributes, one bit each: covariances along the attributes
+    #: of the set, and products of means along the others.
+    parts: dict[int, NDArray[Any]]
+
+
+def squares(
+    batch: ProductBatch, arithmetic: Arithmetic, shape: Sequence[int], sets: Iterable[int]
+) -> Overlaps:
+    """What every product of a batch has in common with itself."""
+    along: list[tuple[int, Any, Any, Any]] = []
+    for level, (axes, numbers) in batch.axes.items():
+        found = zip(*(arithmetic.own_moments(axis, shape[level]) for axis in axes), strict=True)
+        along.append((1 << level, *(np.array(moment)[numbers] for moment in found)))
+    ones = np.full(len(batch), arithmetic.one)
+    return _overlaps(arithmetic, ones, along, sets)
+
+
+def _overlaps(
+    arithmetic: Arithmetic,
+    outside: NDArray[Any],
+    along: Sequence[tuple[int, Any, Any, Any]],
+    sets: Iterable[int],
+) -> Overlaps:
+    """Multiply what is in common along each attribute, and outside; `sets` are closed under subsets."""
+    reduce, closed = arithmetic.reduce, frozenset(sets)
+    partial, whole = ({0: outside} if closed else {}), outside
+    for bit, covariance, mean, both in along:
+        whole = reduce(whole * both)
+        grown = {}
+        for done, value in partial.items():
+            grown[done] = reduce(value * mean)
+            if covariance is not None and done | bit in closed:
+                grown[done | bit] = reduce(value * covariance)
+        partial = grown
+    return Overlaps(whole, partial)
