@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import reduce
@@ -25,6 +26,8 @@ from tests.mechanisms.measurements import line_of, random_query
 from tests.mechanisms.oracle import ExactMeasured
 from tests.mechanisms.test_hostile_weights import NOISE, hostile_rows, primitive, queries_over
 from tests.mechanisms.test_marginal_seed import MeasuredWorld, WithVectors
+
+RANDOM_PRIMES = open_parts._random_primes
 
 
 def one(query: LinearQuery, value: float = 0.0, variance: float = 1.0) -> MeasurementBatch:
@@ -129,22 +132,47 @@ def test_all_other_cells_together_determine_the_last_one():
     assert (value, variance) == pytest.approx((100 - 49 * 2, 4 + 49))
 
 
-def test_unlucky_primes_are_replaced_and_change_no_answer(monkeypatch):
-    """The first primes are so small that they divide most determinants."""
-    rng = np.random.default_rng(12)
-    real, drawn = open_parts._random_primes, []
+def small_primes(number: int, shape: Sequence[int], least: int = open_parts.LEAST_PRIME) -> list[int]:
+    """Two primes that divide many numbers, and as many others as are wanted."""
+    small = [p for p in (5, 7, 11) if all(n % p for n in shape)][:2]
+    return (
+        [*small, *RANDOM_PRIMES(number - 2, shape)]
+        if number == 2 + open_parts.CHECKS
+        else (RANDOM_PRIMES(number, shape, least))
+    )
 
-    def unlucky(number, shape):
-        drawn.append(number)
-        small = [p for p in (2, 3, 5, 7, 11, 13, 17, 19) if all(n % p for n in shape)]
-        return small[-number:] if len(drawn) % 4 == 1 and number == 2 else real(number, shape)
+
+def test_unlucky_primes_are_replaced_and_change_no_answer(monkeypatch):
+    rng, drawn = np.random.default_rng(12), []
+
+    def unlucky(number, *arguments):
+        drawn.append(number == 2 + open_parts.CHECKS)
+        return (small_primes if sum(drawn) % 2 else RANDOM_PRIMES)(number, *arguments)
 
     monkeypatch.setattr(open_parts, "_random_primes", unlucky)
-    # Residues of small primes look simple: take nothing from them.
-    monkeypatch.setattr(open_parts, "SIMPLE", 0)
-    for _ in range(12):
-        check(line_of(int(rng.integers(2, 6)), 2), rng, hostile=False)
-    assert drawn.count(2) > 12
+    for at in range(8):
+        check(line_of(int(rng.integers(2, 5)), 2), rng, hostile=at % 2 == 0)
+    assert sum(drawn) > 8
+
+
+def test_what_two_primes_claim_wrongly_is_refuted(monkeypatch):
+    """Modulo 5 and 7 every thirty-fifth open part is 0: the checks find all that are not."""
+    monkeypatch.setattr(open_parts, "_random_primes", small_primes)
+    rng, domain = np.random.default_rng(4), line_of(4)
+    prior = MarginalPrior(domain).with_marginal(0, 0, np.zeros(1), 1.0)
+    parts, exact = OpenParts(prior), ExactMeasured(4)
+    exact.add([1, 1, 1, 1], 0.0, 1.0)
+    exact.add([1, 0, 0, 0], 0.0, 1.0)
+    assert parts.append(LinearQuery.cell(domain, 0)) is None
+    queries = [primitive(domain, rng.integers(-9, 10, 4)) for _ in range(600)]
+    queries += [primitive(domain, np.append(rng.integers(-9, 10, 1), [3, 3, 3])) for _ in range(20)]
+    determined = [exact.estimate(query.to_vector().tolist()) is not None for query in queries]
+    claimed = np.ones(len(queries), dtype=bool)
+    for which in (0, 1):
+        claimed &= parts._residues(queries, which).left == 0
+    assert claimed[determined].all()
+    assert claimed.sum() > sum(determined) + 5
+    assert [found is not None for found in parts.combinations(queries)] == determined
 
 
 def test_an_inverse_modulo_a_prime_follows_rows_that_come_and_are_exchanged(monkeypatch):

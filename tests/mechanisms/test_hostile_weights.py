@@ -256,7 +256,7 @@ def test_an_answer_that_depends_on_all_heavy_sums_is_that_of_exact_fractions():
     domain = line_of(rows + 20)
     cell = LinearQuery.cell(domain, 3)
     [_], [variance] = solver.estimate([cell])
-    found = solver._combination(cell)
+    [found] = solver._starts([cell])
     assert found is not None
     assert len(found.rows) == rows
     scales = [max(map(abs, row)) for row in matrix]

@@ -139,7 +139,7 @@ class Contrasts:
 
     def _remember(self, new: Sequence[int]) -> Vector:
         """The covariances of new rows with all rows; kept where there are open parts."""
-        shared = self._rows.covariances([self._queries[row] for row in new])
+        shared: Vector = self._rows.covariances([self._queries[row] for row in new])
         if self._parts is None or not (self._parts.basis or self._covariances is not None):
             return shared
         if self._covariances is None and new[0]:
@@ -238,7 +238,9 @@ class Contrasts:
             chosen, combinations = [chunk[at] for at in known], [found[at] for at in known]
             columns, own = self._solve(chosen, combinations)
             scales = np.array([float(query.scale) for query in chosen])
-            starts = [each.factors @ self._misses[each.rows] if each else 0.0 for each in combinations]
+            starts = np.array(
+                [each.factors @ self._misses[each.rows] if each else 0.0 for each in combinations]
+            )
             seed = self._prior.means([query.primitive for query in chosen])
             values[places] = scales * (seed + starts + self._solved @ columns)
             variances[places] = scales**2 * (own - (columns**2).sum(axis=0))

@@ -1,8 +1,15 @@
 """Exact linear algebra over the open parts of measured rows: which queries they determine, and how.
 
 Whether a query's open part is a combination of the rows' is decided modulo two random primes. A
-remainder is a proof that it is not. If none is left, its coefficients follow: from the residues where
-they are small whole numbers, and from the rows' whole inner products where they are not.
+remainder is a proof that it is not. If none is left, its coefficients follow, and are checked:
+
+- Where they are small whole numbers, they are taken from the residues. What they leave of the open part
+  has a square that is a whole number, of at most 530 bits in a table of 2^200 cells. It must be 0 modulo
+  four more random primes, each one of 1.89 million. At most 530 / 25 of these divide it unless it is 0,
+  so that all four do with a probability below 10^-19.
+- Other coefficients follow from the rows' whole inner products. Their determinant, with the query, must
+  be 0 modulo a random prime of 61 bits too. If it has a million bits, and is not 0, all three primes
+  divide it with a probability below 10^-15; most have thousands of bits.
 
 Chosen after measuring: an answer over 300 sums of random 31-bit weights depends on all of them, and its
 exact fractions have 20,000 bits, which take 2 seconds. A solution in doubles, with residuals in whole
@@ -15,6 +22,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from functools import lru_cache
 from itertools import count
@@ -22,7 +30,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import fmpz, fmpz_mat
+from flint import fmpz, fmpz_mat, nmod, nmod_mat
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -40,9 +48,10 @@ LOW_BITS = 13
 MOST_COLUMNS = 2**14
 #: Changes of an inverse that are kept apart, until they are added in one matrix product.
 MOST_PENDING = 64
-#: Whole coefficients up to this size are taken from the residues, if there are several of them: that all
-#: of them are so small by accident has a probability below 2^-75.
-SIMPLE, SEVERAL = 2**20, 3
+#: Whole coefficients up to this size are taken from the residues, and checked modulo so many primes.
+SIMPLE, CHECKS = 2**20, 4
+#: A prime that checks other coefficients lies between this and its double.
+LEAST_LARGE_PRIME = 2**60
 #: The whole products of rows with larger weights are computed when they are bought: then only their
 #: buyer waits for them.
 HEAVY = 64
@@ -154,8 +163,9 @@ class OpenParts:
 
     def _start(self) -> None:
         """Begin with new primes, which no earlier row can have been chosen for."""
-        self._primes = _random_primes(2, self._prior.domain.shape)
-        self.rows = self._prior.rows(self._primes)
+        primes = _random_primes(2 + CHECKS, self._prior.domain.shape)
+        self._primes, self._checks = primes[:2], primes[2:]
+        self.rows = self._prior.rows(primes)
         self._inverses = [ModularInverse(prime) for prime in self._primes]
 
     def copy(self) -> OpenParts:
@@ -177,7 +187,7 @@ class OpenParts:
             residues = self._all_residues(query)
             left = any(each.left.item() for each in residues)
             solutions = [each.solutions[:, 0] for each in residues]
-            found = None if left else self._combination(query, solutions)
+            [found] = [None] if left else self._checked([query], [solutions])
         self._queries.append(query)
         self.rows.append(query)
         if found is None:
@@ -197,21 +207,53 @@ class OpenParts:
             for column in np.flatnonzero(left == 0).tolist():
                 residues[places[column]].append(solutions[:, column])
             places = [at for at in places if len(residues[at]) > which]
-        for at in places:
-            found[at] = self._combination(queries[at], residues[at])
+        checked = self._checked([queries[at] for at in places], [residues[at] for at in places])
+        for at, combination in zip(places, checked, strict=True):
+            found[at] = combination
         return found
 
-    def _combination(self, query: LinearQuery, residues: Sequence[Integers]) -> Combination:
-        first, second = (
-            np.where(2 * part > prime, part - prime, part)
-            for part, prime in zip(residues, self._primes, strict=True)
-        )
-        places = np.flatnonzero((first != 0) | (second != 0))
-        numbers = np.array(self.basis, dtype=np.int64)[places]
-        simple = (first == second)[places] & (np.abs(first) <= SIMPLE)[places]
-        if simple.all() and (not len(places) or len(places) >= SEVERAL):
-            return Combination(numbers, first[places].astype(np.float64))
-        return Combination(numbers, self._solved(query, numbers))
+    def _checked(
+        self, queries: Sequence[LinearQuery], residues: Sequence[Sequence[Integers]]
+    ) -> list[Combination | None]:
+        """The coefficients that leave nothing modulo two primes; None where they leave something."""
+        found: list[Combination | None] = [None] * len(queries)
+        simple, supports = list[int](), list[Integers]()
+        for at, both in enumerate(residues):
+            first, second = (
+                np.where(2 * part > prime, part - prime, part)
+                for part, prime in zip(both, self._primes, strict=True)
+            )
+            places = np.flatnonzero((first != 0) | (second != 0))
+            supports.append(np.array(self.basis, dtype=np.int64)[places])
+            if ((first == second) & (np.abs(first) <= SIMPLE))[places].all():
+                simple.append(at)
+                found[at] = Combination(supports[at], first[places].astype(np.float64))
+        wrong = self._leave_something([queries[at] for at in simple], [found[at] for at in simple])
+        for at in {*range(len(queries))} - {*simple} | {simple[place] for place in wrong}:
+            found[at] = self._solved(queries[at], supports[at])
+        return found
+
+    def _leave_something(
+        self, queries: Sequence[LinearQuery], combinations: Sequence[Combination | None]
+    ) -> list[int]:
+        """The places of queries that have an open part beside whole combinations, modulo the checks."""
+        if not queries:
+            return []
+        rows = [each.rows for each in combinations if each]
+        support = np.unique(np.concatenate(rows))
+        factors = np.zeros((len(queries), len(support)), dtype=np.int64)
+        for line, each in zip(factors, combinations, strict=True):
+            if each:
+                line[np.searchsorted(support, each.rows)] = each.factors
+        members = [self._queries[row] for row in support.tolist()]
+        wrong = np.zeros(len(queries), dtype=bool)
+        for which, prime in enumerate(self._checks, len(self._primes)):
+            shared = self.rows.open_products(queries, which)[:, support]
+            among = factors @ self.rows.open_products(members, which)[:, support]
+            taken = (2 * shared - among) % prime * (factors % prime) % prime
+            left = self._prior.open_squares(queries, prime) - taken.sum(axis=1)
+            wrong |= left % prime != 0
+        return np.flatnonzero(wrong).tolist()
 
     def exchange(self, leaving: int, entering: int) -> None:
         """Put a row into the independent set in place of one that it depends on."""
@@ -259,10 +301,12 @@ class OpenParts:
 
     # Coefficients that are no simple fractions
 
-    def _solved(self, query: LinearQuery, numbers: Integers) -> Vector:
-        """The coefficients of a query in rows that it depends on."""
+    def _solved(self, query: LinearQuery, numbers: Integers) -> Combination | None:
+        """The coefficients of a query in rows; None where it does not depend on them."""
+        rows = [self._queries[row] for row in numbers.tolist()]
         with self._lock:  # Several threads may read one copy.
-            return self._products().solve(query, [self._queries[row] for row in numbers.tolist()])
+            factors = self._products().solve(query, rows)
+        return None if factors is None else Combination(numbers, factors)
 
     def _products(self) -> ExactProducts:
         if self._exact is None:
@@ -291,10 +335,10 @@ class ExactProducts:
         new._rows = self._rows.copy()
         return new
 
-    def solve(self, query: LinearQuery, rows: Sequence[LinearQuery]) -> Vector:
-        """The coefficients of a query in independent rows that determine it."""
+    def solve(self, query: LinearQuery, rows: Sequence[LinearQuery]) -> Vector | None:
+        """The coefficients of a query in independent rows; None where they do not determine it."""
         places = tuple([self.place(row) for row in rows])
-        with_rows = self._with_all(query)
+        *with_rows, square = self._with_all(query)
         support = self._supports.get(places)
         if support is None:
             matrix = [[self._products[max(a, b)][min(a, b)] for b in places] for a in places]
@@ -302,8 +346,10 @@ class ExactProducts:
             if len(self._supports) >= MOST_SUPPORTS:
                 self._supports.clear()
             self._supports[places] = support
-        scales = [_scale(row) for row in rows]
-        return support.solve([with_rows[at] for at in places], scales, _scale(query))
+        right = [with_rows[at] for at in places]
+        if not support.determines(right, square, self._prior.domain.shape):
+            return None
+        return support.solve(right, [_scale(row) for row in rows], _scale(query))
 
     def place(self, row: LinearQuery) -> int:
         """The number of a row, which is added if it is new."""
@@ -311,9 +357,9 @@ class ExactProducts:
         if found is None:
             self._reserve(row)
             found = self._places[row.key] = len(self._queries)
+            self._products.append(self._with_all(row))
             self._queries.append(row)
             self._rows.append(row)
-            self._products.append(self._with_all(row))
         return found
 
     def _reserve(self, query: LinearQuery) -> None:
@@ -329,17 +375,19 @@ class ExactProducts:
                 self._rows.append(row)
 
     def _with_all(self, query: LinearQuery) -> list[int]:
-        """The whole products of a query with all rows, from their residues."""
+        """The whole products of a query with all rows and with itself, from their residues."""
         self._reserve(query)
-        modulus, total = math.prod(self._primes), np.zeros(self._rows.count, dtype=object)
+        modulus, total = math.prod(self._primes), np.zeros(self._rows.count + 1, dtype=object)
         own = _scale(query)
         for which, prime in enumerate(self._primes):
             rest = modulus // prime
             unit = rest * pow(rest, -1, prime)
-            total += self._rows.open_products([query], which)[0].astype(object) * unit
+            residues = self._rows.open_products([query], which)[0].tolist()
+            residues.append(self._prior.open_squares([query], prime).item())
+            total += np.array(residues, dtype=object) * unit
         scaled = [
             value * own * _scale(row) % modulus
-            for value, row in zip(total.tolist(), self._queries, strict=True)
+            for value, row in zip(total.tolist(), [*self._queries, query], strict=True)
         ]
         return [value - modulus if 2 * value > modulus else value for value in scaled]
 
@@ -352,6 +400,7 @@ class Support:
         self._size = len(matrix)
         self._roots = [math.isqrt(line[at]) for at, line in enumerate(matrix)]
         self._factor: Any = None
+        self._inverse: tuple[int, nmod_mat] | None = None
         if self._size > FEW_ROWS and min(self._roots) > 0:
             correlations = np.array(
                 [
@@ -365,6 +414,25 @@ class Support:
                 return
             if factor[0].diagonal().min() > LEAST_PIVOT:
                 self._factor = factor
+
+    def determines(self, right: list[int], square: int, shape: Sequence[int]) -> bool:
+        """Whether products with the rows leave nothing of a square, modulo a random prime of 61 bits."""
+        if not self._size:
+            return square == 0
+        prime, inverse = self._inverse or self._inverted(shape)
+        along = inverse * nmod_mat(self._size, 1, right, prime)
+        left = nmod(square, prime)
+        for at, value in enumerate(right):
+            left -= along[at, 0] * value
+        return int(left) == 0
+
+    def _inverted(self, shape: Sequence[int]) -> tuple[int, nmod_mat]:
+        """A random prime, and the inverse modulo it, which is kept."""
+        while self._inverse is None:
+            [prime] = _random_primes(1, shape, LEAST_LARGE_PRIME)
+            with suppress(ZeroDivisionError):  # The rows are independent, but not modulo this one.
+                self._inverse = prime, nmod_mat(self._matrix, prime).inv()
+        return self._inverse
 
     def solve(self, right: list[int], scales: list[int], own: int) -> Vector:
         """The coefficients, times the rows' scales, over the query's own."""
@@ -428,11 +496,11 @@ def _size(row: LinearQuery) -> int:
     return int(row.primitive.max_abs) * _scale(row) * max(1, row.domain.shape[-1])
 
 
-def _random_primes(number: int, shape: Sequence[int]) -> list[int]:
-    """Different primes that divide no attribute's size."""
+def _random_primes(number: int, shape: Sequence[int], least: int = LEAST_PRIME) -> list[int]:
+    """Different primes between a number and its double that divide no attribute's size, all alike."""
     found: list[int] = []
     for _ in count():
-        candidate = LEAST_PRIME + secrets.randbelow(LEAST_PRIME)
+        candidate = least + secrets.randbelow(least)
         if candidate not in found and fmpz(candidate).is_prime() and all(n % candidate for n in shape):
             found.append(candidate)
             if len(found) == number:

@@ -526,9 +526,10 @@ class ProductStore:
             inverses, zero = table.inverse_means(arithmetic)
             outside = arithmetic.reduce(outside * inverses[stored])
             none = none - zero[stored]
-            found = zip(*(arithmetic.moments(axis, table) for axis in axes), strict=True)
             pairs = np.ix_(numbers, stored)
-            along.append((1 << level, *(np.array(moment)[pairs] for moment in found)))
+            found = zip(*(arithmetic.moments(axis, table) for axis in axes), strict=True)
+            moments = Moments(*(np.array(moment)[pairs] for moment in found))
+            along.append((1 << level, *moments))
         outside = np.broadcast_to(outside * (none == 0), (len(batch), len(none)))
         return _overlaps(arithmetic, outside, along, sets)
 
@@ -550,7 +551,8 @@ def squares(
     along: list[tuple[int, Any, Any, Any]] = []
     for level, (axes, numbers) in batch.axes.items():
         found = zip(*(arithmetic.own_moments(axis, shape[level]) for axis in axes), strict=True)
-        along.append((1 << level, *(np.array(moment)[numbers] for moment in found)))
+        moments = Moments(*(np.array(moment)[numbers] for moment in found))
+        along.append((1 << level, *moments))
     ones = np.full(len(batch), arithmetic.one)
     return _overlaps(arithmetic, ones, along, sets)
 
