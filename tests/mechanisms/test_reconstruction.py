@@ -155,7 +155,8 @@ def test_changing_the_solver_as_rows_come_in_changes_nothing(case):
             expected = case.measured(at + 1).estimate(case.dense[:1])
             assert_same(found, expected)
         assert len(known) == sum(len(batch.rows) for batch in case.batches)
-        if known.measurements.determined and len(known) > case.domain.size:
+        vague = known._is_vague()  # Then one solver is right for any number of rows.
+        if known.measurements.determined and not vague and len(known) > case.domain.size:
             assert used == {Contrasts, Dense}
 
 
