@@ -293,14 +293,28 @@ class CacheReconstruct(Mechanism):
         return frozen
 
     def work(self, question: Question, *, pay: bool = True) -> Work:
-        """What the solver takes for all rows; with `pay`, as if none of them were measured yet."""
-        rows = 1 if isinstance(question, LinearQuery) else len(question)
-        operations, memory = self._reconstruction.solver(rows).work(rows, rows if pay else 0)
-        if not isinstance(self.seed, Strategy):
-            # Every pair of a query's products is weighed.
-            queries = [question] if isinstance(question, LinearQuery) else question
-            operations += PER_PAIR * sum(query.product_count**2 for query in queries)
+        """What the solver takes for all rows; with `pay`, as if none of them were measured yet.
+
+        Under a seed of tables, only those that were not: the last rows of a table cost little.
+        """
+        queries = [question] if isinstance(question, LinearQuery) else question
+        known = self._reconstruction
+        if isinstance(self.seed, Strategy):
+            return Work(*known.solver(len(queries)).work(len(queries), len(queries) if pay else 0))
+        fresh = self._bought_by(question) if pay else None
+        noise = self.curator.variances(fresh, self.query_budget) if fresh else None
+        operations, memory = known.work(len(queries), fresh or (), noise)
+        # Every pair of a query's products is weighed.
+        operations += PER_PAIR * sum(n**2 for n in (q.product_count for q in queries) if n > 1)
         return Work(operations, memory)
+
+    def _bought_by(self, question: Question) -> ParallelBlock:
+        """The rows that a question would buy, as far as they were not measured."""
+        block = ParallelBlock(self.domain, [question]) if isinstance(question, LinearQuery) else question
+        if not isinstance(block, ParallelBlock):
+            block = ParallelBlock.of(block)
+        rows = self._measured_rows(block.filled[0])
+        return rows.take([at for at, row in enumerate(rows) if self._lookup(row) is None])
 
     # The seed
 

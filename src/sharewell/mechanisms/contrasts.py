@@ -50,6 +50,8 @@ LARGEST = 64
 ALMOST = 1 - 1e-6
 #: How many queries are solved for at a time.
 CHUNK = 256
+#: Operations beside open parts, measured: for a query, for it and a row, and to add a row.
+PER_QUERY, PER_PAIR, PER_ROW = 60_000.0, 300.0, 1_500_000.0
 
 
 class Contrasts:
@@ -373,13 +375,25 @@ class Contrasts:
     def work(self, queries: int, rows: int) -> tuple[float, float]:
         """Covariances with the rows, triangular solves, and exact solutions modulo two primes."""
         known, contrasts = float(len(self._queries)), float(len(self._contrasts))
+        if self._parts is not None:
+            return self._open_work(queries, rows, known, len(self._parts.basis))
         after = known + rows
         operations = 300_000.0 * (queries + rows) + queries * (contrasts + rows) ** 2 + rows * after**2
-        memory = 8 * ((queries + rows) * after + rows**2)
-        if self._parts is not None:
-            basis = float(len(self._parts.basis)) + rows
-            operations += 8 * (queries + 2 * rows) * basis**2 + 2 * after**2
-            memory += 8 * (3 * after**2 if rows else 0)
+        return operations, 8 * ((queries + rows) * after + rows**2)
+
+    def work_anew(self, queries: int) -> tuple[float, float]:
+        """What it takes to add all rows to another seed, and to estimate so many queries."""
+        if self._parts is None:
+            return self.work(queries, len(self._queries))
+        return self._open_work(queries, len(self._queries), 0.0, 0)
+
+    def _open_work(self, queries: int, rows: int, known: float, basis: int) -> tuple[float, float]:
+        after, independent = known + rows, float(basis + rows)
+        operations = queries * (PER_QUERY + PER_PAIR * after) + rows * (PER_ROW + PER_PAIR * after)
+        # Many queries are solved for by products of matrices; rows come one by one.
+        operations += (queries + 16) * (independent**2 + after**2 / 4)
+        operations += rows * (5 * independent**2 + after**2 / 2)
+        memory = 8 * (4 * min(queries, CHUNK) * after + (5 * after**2 if rows else 0))
         return operations, memory
 
 

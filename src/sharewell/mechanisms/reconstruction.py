@@ -212,6 +212,21 @@ class Reconstruction:
             return after
         return self._trial(batch).estimate(queries)[1]
 
+    def work(
+        self, queries: int, rows: Sequence[LinearQuery] = (), variances: Vector | None = None
+    ) -> tuple[float, float]:
+        """Operations and bytes to estimate so many queries, and to add these rows.
+
+        Rows that complete a marginal are added to the seed; what else was measured is then added anew.
+        """
+        solver = self.solver(queries)
+        if variances is not None and self._absorbs and isinstance(solver, Contrasts):
+            batch = _batch(rows, np.zeros(len(rows)), variances)
+            completed = {key[:2] for key in self._completed_by(batch)}
+            if completed and all((marginal_cell(row) or ())[:2] in completed for row in rows):
+                return solver.work_anew(queries + len(rows))
+        return solver.work(queries, len(rows))
+
     def _trial(self, batch: MeasurementBatch) -> Reconstruction:
         """A copy that has seen more rows, with solvers of its own."""
         trial = self.snapshot()
