@@ -11,10 +11,11 @@ import pytest
 from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery, compile_sql
 from sharewell.mechanisms import CacheReconstruct, seed
 from sharewell.mechanisms.contrasts import LARGEST, Contrasts
-from sharewell.mechanisms.marginal_seed import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
 from sharewell.mechanisms.measurements import MeasurementBatch
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.privacy.ledger import MemoryLedger
+from sharewell.query.block import ParallelBlock
 from sharewell.service.dataset import OPERATIONS_PER_SECOND
 from sharewell.service.submissions import LARGE_SECONDS
 from sharewell_lab.noise import SeededNoise
@@ -188,6 +189,42 @@ def test_a_seed_of_any_precision_spoils_no_other_answer(variance, kind, few_cell
             assert after == pytest.approx(float(expected[1]), rel=1e-6)
             assert before == pytest.approx(float(expected[1]), rel=1e-6)
             assert abs(Fraction(value) - expected[0]) <= 1e-4 * math.sqrt(expected[1])
+
+
+@pytest.mark.parametrize("sets", [[("a",)], [("a",), ("b",)]], ids=["one table", "two tables"])
+@pytest.mark.parametrize("variance", [1e7, 1e9, 1e14, 1e16, 1e20])
+def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(variance, sets):
+    """Rows within the seed's tables and beside them, their differences, and what only both determine."""
+    rng = np.random.default_rng(int(math.log10(variance)))
+    domain = Domain([Integer("a", 0, 5), Integer("b", 0, 2)])
+    known, exact = Reconstruction(MarginalSeed.of(domain, sets)), ExactMeasured(domain.size)
+    levels = [domain.index(name) for [name] in sets]
+    cells = [
+        cell
+        for level in levels
+        for cell in ParallelBlock.group_by(LinearQuery.all(domain), {level: range(domain.shape[level])})
+    ]
+    values = np.rint(rng.normal(100, variance**0.5, len(cells)))
+    known.observe_seed(values, np.full(len(cells), variance))
+    for cell, value in zip(cells, values.tolist(), strict=True):
+        exact.add(cell.to_vector().tolist(), value, variance)
+    rows = [LinearQuery.of(domain, a=range(low, high)) for low, high in ((0, 3), (2, 5), (3, 5), (0, 5))]
+    rows += [LinearQuery.of(domain, a=range(low, 6), b=[1]) for low in (0, 2)]
+    pairs = [(a, b) for at, a in enumerate(rows) for b in rows[:at]]
+    asked = [*rows, *cells, *((a - b).primitive for a, b in pairs), LinearQuery.all(domain)]
+    for row in rows:
+        promised = known.variances_after(asked, [row], np.array([2.0]))
+        value = float(rng.integers(50, 150))
+        known.observe([row], np.array([value]), np.array([2.0]))
+        exact.add(row.to_vector().tolist(), value, 2.0)
+        for query, before, value, after in zip(asked, promised, *known.estimate(asked), strict=True):
+            expected = exact.estimate(query.to_vector().tolist())
+            assert math.isinf(after) == math.isinf(before) == (expected is None)
+            if expected is not None:
+                assert after == pytest.approx(float(expected[1]), rel=1e-6)
+                assert before == pytest.approx(float(expected[1]), rel=1e-6)
+                # Without what 10^-8 of its precision says, an estimate is 10^-4 of its error off.
+                assert abs(Fraction(value) - expected[0]) <= 1e-3 * math.sqrt(expected[1])
 
 
 def test_a_measured_row_has_its_own_value_where_no_solver_can_do_better(monkeypatch):

@@ -109,7 +109,6 @@ def test_estimates_covariances_and_open_parts_are_those_of_the_pseudo_inverse(nu
         scale = max(1.0, float(np.abs(found).max()))
         assert found == pytest.approx(matrix @ covariance @ matrix.T, abs=1e-10 * scale)
         assert world.prior.variances(queries) == pytest.approx(np.diag(found))
-        assert [world.prior.variance(query) for query in queries] == list(world.prior.variances(queries))
         means = world.prior.means(queries)
         assert means == pytest.approx(matrix @ estimate, abs=1e-10 * max(1.0, np.abs(means).max()))
         cells = math.prod(sizes)

@@ -50,8 +50,6 @@ from sharewell.query.linear import LinearQuery
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Of how many queries a prior remembers the variance.
-MOST_REMEMBERED = 4096
 #: How many numbers are computed at a time.
 MOST_NUMBERS = 2**20
 
@@ -304,7 +302,6 @@ class MarginalPrior:
         self._factors: dict[tuple[int, int], float] = {}
         self._residuals: dict[tuple[int, int], Vector] = {}
         self._sets: dict[tuple[int, int], dict[int, float]] = {}
-        self._variances: dict[str, float] = {}
 
     def with_marginal(
         self, mask: int, vector: int, values: Vector, variance: float, *, centred: bool = False
@@ -436,16 +433,6 @@ class MarginalPrior:
                     part = table[np.array(cells)[which]]
             found[start : start + step] = part
         return found * others
-
-    def variance(self, query: LinearQuery) -> float:
-        """K0 of a query with itself: the variance of the estimate of its determined part."""
-        found = self._variances.get(query.key)
-        if found is None:
-            found = float(self.variances([query]).item())
-            if len(self._variances) >= MOST_REMEMBERED:
-                self._variances.clear()
-            self._variances[query.key] = found
-        return found
 
     def variances(self, queries: Sequence[LinearQuery]) -> Vector:
         """K0 of every query with itself."""

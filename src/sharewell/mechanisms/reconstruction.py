@@ -41,6 +41,9 @@ MANY = 64
 #: A seed is vague where its rows have more than this many times the variance of a measured row. A
 #: covariance that holds both loses that many digits, and more where a row has many cells.
 VAGUE = 1e6
+#: The same for a seed with open parts, by what it says about the rows. Rows that are more precise are
+#: taken to be this precise beside it, and estimates are made from rows alone too.
+MOST_SPREAD = 1e8
 #: The most that a query is multiplied by to have about the variance of another.
 MOST_BALANCED = 2**20
 #: By how much rounding may raise the variance of a measured row above that of its own noise.
@@ -60,6 +63,10 @@ class Reconstruction:
         self._unsuitable: set[SolverType] = set()
         #: The solver for estimates that rounding has spoilt, where there are any.
         self._exact: Solver | None = None
+        #: The largest variance that an open seed has of a row, among so many batches; and the least
+        #: noise that rows were given beside it.
+        self._seed_variance = 0, 0.0
+        self._least_noise = 0.0
         #: The measured rows' own values and variances, by key.
         self._own: dict[str, tuple[float, float]] = {}
         #: The rows of marginals that were measured one by one, by marginal, data vector and variance.
@@ -91,8 +98,7 @@ class Reconstruction:
             before = known.seed_weighted
             known.seed_weighted = weighted if before is None else before + weighted
             known.seed_precision += precision
-        self._solvers.clear()
-        self._unsuitable.clear()
+        self._start_again()
         self._forget()
 
     def observe(
@@ -135,8 +141,7 @@ class Reconstruction:
             known.marginals = prior.with_marginal(mask, vector, values, variance)
             known.batches = _without(known.batches, mask, vector, variance)
         if completed:
-            self._solvers.clear()
-            self._unsuitable.clear()
+            self._start_again()
 
     def _completed_by(self, batch: MeasurementBatch) -> set[tuple[int, int, float]]:
         """The marginals, with data vector and variance, of which these are the last rows."""
@@ -155,6 +160,12 @@ class Reconstruction:
             if len(cells | self._cells.get(key, {}).keys()) == sizes[key[0]]
         }
 
+    def _start_again(self) -> None:
+        """Drop what no longer holds when the seed has changed."""
+        self._solvers.clear()
+        self._unsuitable.clear()
+        self._seed_variance = 0, 0.0
+
     def _forget(self) -> None:
         """Drop what no longer holds when something is measured."""
         self._exact = None
@@ -165,12 +176,39 @@ class Reconstruction:
         key = tuple([query.key for query in queries])
         found = self._estimates.get(key)
         if found is None:
-            found = self._checked(queries, *self.solver(len(queries)).estimate(queries))
+            found = self._checked(queries, *self._estimated(queries))
             if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
                 for part in found:
                     part.flags.writeable = False
                 self._estimates[key] = found
         return found
+
+    def _estimated(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
+        """The estimates of the solver; of rows alone where they are better beside a vague, open seed."""
+        values, variances = self.solver(len(queries)).estimate(queries)
+        if self._noise_floor():
+            alone, of_alone = self._updated(Contrasts.without_seed).estimate(queries)
+            better = of_alone < variances
+            values[better], variances[better] = alone[better], of_alone[better]
+        return values, variances
+
+    def _noise_floor(self, *more: MeasurementBatch) -> float:
+        """The least noise of rows beside a vague, open seed, for a largest weight of 1; 0 if none is.
+
+        With more noise than it has, a row gives estimates that are unbiased, and variances that are not
+        too small. Both are off by a part of 10^-8 where the seed matters at all; where it does not, the
+        rows alone give better ones.
+        """
+        known = self.measurements
+        if known.determined or known.marginals is None:
+            return 0.0
+        seen, most = self._seed_variance
+        for batch in known.batches[seen:]:
+            most = max(most, _largest_variance(known.marginals, batch))
+        self._seed_variance = len(known.batches), most
+        most = max([most, *(_largest_variance(known.marginals, batch) for batch in more)])
+        least = min([known.least_variance, *(batch.least_variance for batch in more)])
+        return most / MOST_SPREAD if least * MOST_SPREAD < most else 0.0
 
     def covariances(self, left: Sequence[LinearQuery], right: Sequence[LinearQuery]) -> Vector:
         """The covariances of the estimates of pairs of queries; NaN where one is undetermined.
@@ -205,7 +243,8 @@ class Reconstruction:
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
-        if self._is_vague() or not self._is_vague(batch.least_variance):
+        changes = not self._is_vague() and self._is_vague(batch.least_variance)
+        if not changes and not self._noise_floor(batch):
             with suppress(Unsuitable):
                 after = self.solver(len(queries)).variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
@@ -264,6 +303,8 @@ class Reconstruction:
         A solver that lacks batches is left out: several threads that read would all add them.
         """
         self.solver()
+        if self._noise_floor():
+            self._updated(Contrasts.without_seed)
         batches = list(self.measurements.batches)
         frozen = copy(self)
         products = dict(self.measurements.products)
@@ -309,15 +350,38 @@ class Reconstruction:
         return known.determined and least * VAGUE * known.seed_precision < 1
 
     def _updated(self, kind: SolverType) -> Solver:
-        """The solver of a kind, with all batches added; others are kept only for many queries."""
-        batches = self.measurements.batches
+        """The solver of a kind, with all batches added; others are kept if they are used beside it."""
+        batches, least = self.measurements.batches, self._noise_floor()
+        if kind == Contrasts.without_seed:
+            least = 0.0
+        elif least != self._least_noise:
+            self._solvers.pop(kind, None)
+            self._least_noise = least
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
         for batch in batches[seen:]:
-            solver.observe(batch)
+            solver.observe(_noisier(batch, least) if least else batch)
+        beside = (Contrasts.of, Contrasts.without_seed) if self._noise_floor() else ()
         if kind is not Sparse:
-            self._solvers = {Sparse: self._solvers[Sparse]} if Sparse in self._solvers else {}
+            self._solvers = {
+                other: found
+                for other, found in self._solvers.items()
+                if other is Sparse or other in beside
+            }
         self._solvers[kind] = solver, len(batches)
         return solver
+
+
+def _largest_variance(prior: MarginalPrior, batch: MeasurementBatch) -> float:
+    """The largest variance that a seed has of a row, in units of its largest weight."""
+    variances = prior.variances([row.primitive for row in batch.rows])
+    sizes = np.array([float(row.primitive.max_abs) for row in batch.rows])
+    return float((variances / sizes**2).max(initial=0.0))
+
+
+def _noisier(batch: MeasurementBatch, least: float) -> MeasurementBatch:
+    """A batch whose rows have at least this much noise, for a largest weight of 1."""
+    sizes = np.array([float(row.max_abs) for row in batch.rows])
+    return replace(batch, variances=np.maximum(batch.variances, least * sizes**2))
 
 
 def _batch(

@@ -79,7 +79,7 @@ class SeedErrors:
             is_open = self._unknown or (
                 isinstance(self._prior, MarginalPrior) and not self._prior.determines(row)
             )
-            variance = math.inf if is_open else self._prior.variance(row)
+            variance = math.inf if is_open else self._prior.variances([row]).item()
             found = self._known[row.key] = self._seed.row_of(row) is not None, variance
         return found
 
