@@ -196,7 +196,7 @@ def default_terms(domain: Domain) -> list[Term]:
 def plan_seed(
     domain: Domain, questions: Iterable[Question], currency: Currency, neighbours: Neighbours
 ) -> Plan:
-    """The plan for some questions, with a floor for those that are not expected; or for the default ones.
+    """The plan for some questions, with a floor for those that are not expected, or for default ones.
 
     Privacy: depends on public things alone, and costs nothing.
     """
