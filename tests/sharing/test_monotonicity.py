@@ -89,7 +89,7 @@ def test_the_same_search_finds_what_is_wrong_with_the_printed_algorithm():
         streams_and_subsets(),
         lambda case: bool(worse(case[0], case[1], "as-printed")),
         settings=settings(max_examples=3000, database=None, phases=[Phase.generate], deadline=None),
-        random=Random(1),
+        random=Random(8),
     )
     assert worse(*case) == []
 

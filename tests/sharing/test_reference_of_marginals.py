@@ -117,7 +117,7 @@ def test_estimates_equal_the_pseudo_inverse_over_all_cells(way, measures, monkey
         monkeypatch.setattr(second, name, limit)
     rng = np.random.default_rng(15)
     finite = infinite = 0
-    for _ in range(40):
+    for _ in range(20):
         domain, taken = random_case(rng, measures)
         reference = Reference(domain)
         reference._small &= way == "long doubles"
@@ -136,8 +136,8 @@ def test_estimates_equal_the_pseudo_inverse_over_all_cells(way, measures, monkey
             finite += math.isfinite(variance)
             if math.isfinite(variance):
                 assert value == pytest.approx(wanted[0], rel=1e-6, abs=1e-5)
-    assert finite > 20
-    assert infinite > 10
+    assert finite > 10
+    assert infinite > 2
 
 
 def wide(columns: int, size: int = 10) -> Domain:

@@ -88,9 +88,8 @@ def test_signed_by_what_is_left_to_buy_an_answer_can_be_worse_for_others_being_t
     assert [case[:2] for case in worse(ANN_FIRST, {"bob"}, kind=SignsWhatIsLeft)] == [(1, 0), (1, 1)]
 
 
-@pytest.mark.parametrize("number", [1, 2])
-def test_the_search_finds_no_answer_that_is_worse(number):
-    counts, found = search(60, number=number)
+def test_the_search_finds_no_answer_that_is_worse():
+    counts, found = search(40, number=1)
     assert counts["signed"] > 10
     assert found == []
 

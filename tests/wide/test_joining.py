@@ -180,7 +180,7 @@ def play(
 
 ALL = frozenset((*NAMES, "dan"))
 LONG = settings(
-    max_examples=100,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,
@@ -202,7 +202,7 @@ def test_no_answer_is_worse_for_another_analyst_having_joined(game, present):
         assert error <= without * (1 + 1e-7) + 1e-9
 
 
-@settings(LONG, max_examples=60)
+@settings(LONG, max_examples=25)
 @given(games())
 def test_a_mechanism_made_anew_from_the_ledger_answers_to_the_last_bit_alike(game):
     ledger = MemoryLedger()
@@ -217,7 +217,7 @@ def test_a_mechanism_made_anew_from_the_ledger_answers_to_the_last_bit_alike(gam
             assert found[0] == found[1]
 
 
-@settings(LONG, max_examples=60)
+@settings(LONG, max_examples=25)
 @given(games())
 def test_without_noise_every_answer_is_exact_or_undetermined(game):
     vector = data(game.domain)
