@@ -329,7 +329,7 @@ def harmed(game: Game, present: frozenset[str], answers: str = "estimate") -> bo
     return any(a * (1 + 1e-9) + 1e-9 < j for a, j in zip(alone, joint, strict=True))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(games, st.sets(st.sampled_from((*NAMES, "dan")), min_size=1, max_size=3).map(frozenset))
 def test_no_answer_is_worse_for_another_analyst_having_joined(game, present):
     assume(present & set(NAMES))
