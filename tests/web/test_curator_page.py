@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from sharewell.config import read_config
+from sharewell.service.registry import DatasetRegistry
 from tests.service.http.servers import running
-from tests.web.conftest import ask, type_sql, write_people
+from tests.web.conftest import ask, sign_in, type_sql, write_people
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 ONE = "SELECT COUNT(*) FROM people WHERE age < {}"
@@ -149,3 +151,22 @@ class TestAccessibility:
             assert serious(page, scheme) == []
         page.get_by_role("button", name="Remove ben").click()
         assert serious(page, scheme) == []
+
+
+def test_before_it_is_begun_a_dataset_has_a_plan_only(tmp_path, opened):
+    path = write_people(tmp_path)
+    config = read_config(path)
+    config.witness.unlink()
+    path.with_name("people.ledger.sqlite").unlink()
+    with running(open_registry=lambda: DatasetRegistry.open([path], plan=True)) as server:
+        page = opened(server, name=None)
+        sign_in(page, server.registry.planned["people"].tokens.issue("dana", "curator"))
+        expect(page.locator(".badge")).to_have_text("not begun")
+        questions = page.locator("tbody tr").first.locator("td").first
+        expect(questions).to_have_text("5")
+        page.get_by_label("Price of a paid question").press("End")
+        expect(page.locator(".toml")).to_contain_text('query_budget = "1/4"')
+        expect(questions).to_have_text("0")
+        if AXE.exists():
+            assert serious(page) == []
+        page.close()

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { online, resume, session, signIn } from "./api.js";
 import { Workbench } from "./analyst/workbench.jsx";
 import { CuratorPage } from "./curator/page.jsx";
+import { PlanPage } from "./curator/plan.jsx";
 import { SignIn } from "./signin.jsx";
 import "./style.css";
 import "./theme.js";
@@ -28,7 +29,7 @@ function App() {
       <Offline />
       {!who && <SignIn />}
       {who?.role === "analyst" && <Workbench key={who.csrf} />}
-      {who?.role === "curator" && <CuratorPage key={who.csrf} />}
+      {who?.role === "curator" && (who.begun ? <CuratorPage key={who.csrf} /> : <PlanPage key={who.csrf} />)}
       <Toast />
     </>
   );

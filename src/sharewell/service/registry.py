@@ -8,31 +8,49 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sharewell.config import Config, read_config
-from sharewell.errors import ConfigError, NotFound, UnknownToken
+from sharewell.errors import ConfigError, NotBegun, NotFound, UnknownToken
 from sharewell.service.dataset import DatasetService
+from sharewell.service.planning import PlannedDataset
 from sharewell.service.tokens import Principal
 
 
 class DatasetRegistry:
     """The datasets of one server. A token opens one of them."""
 
-    def __init__(self, datasets: Mapping[str, DatasetService]) -> None:
+    def __init__(
+        self,
+        datasets: Mapping[str, DatasetService],
+        planned: Mapping[str, PlannedDataset] = MappingProxyType({}),
+    ) -> None:
         self.datasets = MappingProxyType(dict(datasets))
+        #: Those that were never begun: their curators can plan, and nothing else.
+        self.planned = MappingProxyType(dict(planned))
 
     @classmethod
-    def open(cls, paths: Iterable[str | Path], *, wait: bool = False) -> DatasetRegistry:
-        """Open one dataset for each configuration file, or none of them."""
+    def open(
+        cls, paths: Iterable[str | Path], *, wait: bool = False, plan: bool = False
+    ) -> DatasetRegistry:
+        """Open one dataset for each configuration file, or none of them.
+
+        With `plan`, a dataset that was never begun is open to its curators' plans.
+        """
         configs = [_read(Path(path)) for path in paths]
         _reject_conflicts(configs)
         with ExitStack() as opened:
-            datasets = {
-                config.name: opened.enter_context(
-                    DatasetService.open(config, wait=wait, release_every=config.service.release_every)
-                )
-                for config in configs
-            }
+            datasets: dict[str, DatasetService] = {}
+            planned: dict[str, PlannedDataset] = {}
+            for config in configs:
+                every = config.service.release_every
+                try:
+                    service = DatasetService.open(config, wait=wait, release_every=every)
+                except NotBegun:
+                    if not plan:
+                        raise
+                    planned[config.name] = PlannedDataset(config)
+                else:
+                    datasets[config.name] = opened.enter_context(service)
             opened.pop_all()
-            return cls(datasets)
+            return cls(datasets, planned)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,16 +80,36 @@ class DatasetRegistry:
                 return dataset, principal
         raise UnknownToken("The session has ended.", hint="Sign in again with your token.")
 
+    def authenticate_planner(
+        self, *, token: str = "", secret: str = ""
+    ) -> tuple[PlannedDataset, Principal] | None:
+        """The curator of a token or a session, and the dataset, not yet begun, that it opens."""
+        for dataset in self.planned.values():
+            found = dataset.authenticate(token) if token else dataset.authenticate_session(secret)
+            if found is not None:
+                return dataset, found
+        return None
+
     def sign_in(self, *, token: str = "", code: str = "") -> str:
         """Begin a session with a token or a sign-in code: its secret."""
         for dataset in self.datasets.values():
             if (secret := dataset.sign_in(token=token, code=code)) is not None:
+                return secret
+        for planned in self.planned.values():
+            if (secret := planned.sign_in(token)) is not None:
                 return secret
         if code:
             raise UnknownToken(
                 "This sign-in link was used before, or is too old.", hint="Sign in with your token."
             )
         raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
+
+    def sign_out(self, secret: str) -> None:
+        """End a browser's session."""
+        for dataset in self.datasets.values():
+            dataset.sessions.end(secret)
+        for planned in self.planned.values():
+            planned.sessions.end(secret)
 
     def close(self) -> None:
         """Close every dataset, even if closing one of them fails."""

@@ -73,6 +73,13 @@ class SignIn(Request):
     code: str = Field(default="", max_length=200)
 
 
+class PlanProposal(Request):
+    """Settings to compare: the seed's part of each share, a question's price as a part of the budget."""
+
+    seed_fraction: str = Field(min_length=1, max_length=50)
+    query_budget: str = Field(min_length=1, max_length=50)
+
+
 # Responses
 
 
@@ -384,6 +391,8 @@ class SessionInfo(Message):
     name: str
     role: Literal["analyst", "curator"]
     csrf: str = Field(repr=False)
+    #: Whether the dataset was begun; before, its curators can only plan.
+    begun: bool = True
 
 
 class VerificationStatus(Message):
@@ -417,3 +426,27 @@ class SettingsComparison(Message):
     changes: tuple[SettingChange, ...]
     #: Whether the file could be read.
     readable: bool = True
+
+
+class PlannedAnalyst(Message):
+    """What settings would give one analyst: questions, and the expected part of useful answers."""
+
+    analyst: str
+    questions: int | None
+    useful: float | None
+
+
+class PlanForecast(Message):
+    """What settings would mean, for the questions that the analysts are expected to ask."""
+
+    dataset: str
+    epsilon: Amount
+    error_threshold: float
+    seed: str
+    seed_fraction: Amount
+    query_budget: Amount
+    #: The root mean square of the standard errors, in rows.
+    typical_error: float
+    #: The expected part of all answers within the error threshold.
+    useful: float
+    analysts: tuple[PlannedAnalyst, ...]

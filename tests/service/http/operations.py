@@ -66,6 +66,8 @@ OPERATIONS = [
     Operation("POST", f"{DATASET}/verification", "curators"),
     Operation("GET", f"{DATASET}/verification", "curators"),
     Operation("GET", f"{DATASET}/settings", "curators"),
+    Operation("GET", "/v1/plan"),
+    Operation("POST", "/v1/plan", body=wire.PlanProposal),
     Operation("GET", "/"),
     Operation("GET", "/console/{version}/{file}"),
     Operation("GET", "/docs"),

@@ -25,6 +25,7 @@ from sharewell.service.dataset import DatasetService
 from sharewell.service.http.browser import require_csrf_header, require_same_origin, session_cookie
 from sharewell.service.http.errors import body_too_large, http_error, too_many_requests
 from sharewell.service.http.state import AppState, HostedDataset, app_state
+from sharewell.service.planning import PlannedDataset
 from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.tokens import Principal, Role
@@ -144,6 +145,20 @@ def _authenticate(request: Request, registry: DatasetRegistry) -> tuple[DatasetS
             "Missing token.", hint="Send the Authorization header with every request; see /docs."
         )
     return registry.authenticate(token)
+
+
+def authenticate_planner(request: Request, registry: DatasetRegistry) -> PlannedDataset:
+    """The dataset, not yet begun, that a curator's token or session opens."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    secret = "" if token else session_cookie(request) or ""
+    if secret:
+        require_same_origin(request)
+    found = registry.authenticate_planner(token=token, secret=secret)
+    if found is None or (token and scheme.lower() != "bearer"):
+        raise UnknownToken("Unknown token.", hint="Plans are for curators of datasets not yet begun.")
+    if secret:
+        require_csrf_header(request, secret)
+    return found[0]
 
 
 @contextmanager

@@ -1,7 +1,8 @@
-"""Routes of the console: sessions of browsers, drafts, downloads, verification and settings."""
+"""Routes of the console: sessions of browsers, drafts, downloads, verification, settings and plans."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Annotated, Literal
 
@@ -20,12 +21,14 @@ from sharewell.service.http.dependencies import (
     Analyst,
     Curator,
     Drafter,
+    authenticate_planner,
     check_url,
     read_body,
     throttle_failures,
 )
 from sharewell.service.http.routes_analyst import DATASET, Number, find_submission
 from sharewell.service.http.state import app_state
+from sharewell.service.planning import PlannedDataset
 from sharewell.service.sessions import csrf_token
 
 router = APIRouter(include_in_schema=False)
@@ -60,19 +63,22 @@ async def sign_out(request: Request, response: Response) -> None:
     require_same_origin(request)
     if secret := session_cookie(request):
         require_csrf_header(request, secret)
-        for dataset in app_state(request).registry.datasets.values():
-            dataset.sessions.end(secret)
+        app_state(request).registry.sign_out(secret)
     set_session_cookie(request, response, None)
 
 
 def _describe_session(request: Request, secret: str | None) -> wire.SessionInfo:
     if secret is None:
         raise UnknownToken("No one is signed in.", hint="Sign in with your token.")
+    registry, csrf = app_state(request).registry, csrf_token(secret)
+    if planner := registry.authenticate_planner(secret=secret):
+        planned, curator = planner
+        return wire.SessionInfo(
+            dataset=planned.name, name=curator.name, role=curator.role, csrf=csrf, begun=False
+        )
     with throttle_failures(request):
-        service, principal = app_state(request).registry.authenticate_session(secret)
-    return wire.SessionInfo(
-        dataset=service.name, name=principal.name, role=principal.role, csrf=csrf_token(secret)
-    )
+        service, principal = registry.authenticate_session(secret)
+    return wire.SessionInfo(dataset=service.name, name=principal.name, role=principal.role, csrf=csrf)
 
 
 @router.post(f"{DATASET}/draft")
@@ -128,3 +134,26 @@ async def verification(caller: Curator, request: Request) -> wire.VerificationSt
 async def settings(caller: Curator) -> wire.SettingsComparison:
     """Compare the configuration file with the settings in the ledger."""
     return await caller.run(caller.service.settings)
+
+
+async def find_planned(request: Request) -> PlannedDataset:
+    """A dependency: the dataset, not yet begun, that a curator's token or session opens."""
+    await check_url(request)
+    with throttle_failures(request):
+        return authenticate_planner(request, app_state(request).registry)
+
+
+Planned = Annotated[PlannedDataset, Depends(find_planned)]
+
+
+@router.get("/v1/plan")
+async def plan(planned: Planned) -> wire.PlanForecast:
+    """Show what the settings of a dataset that was never begun would mean; reads no rows."""
+    return await asyncio.to_thread(planned.plan)
+
+
+@router.post("/v1/plan")
+async def propose(planned: Planned, request: Request) -> wire.PlanForecast:
+    """Show what other settings would mean."""
+    proposal = await read_body(request, wire.PlanProposal)
+    return await asyncio.to_thread(planned.plan, proposal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from sharewell.errors import LedgerUnavailable
+from sharewell.errors import LedgerUnavailable, NotBegun
 from sharewell.service.http.dependencies import check_url, require_local_or_curator
 from sharewell.service.http.errors import describe, describe_text
 from sharewell.service.http.state import app_state
@@ -23,7 +23,8 @@ async def healthz() -> dict[str, bool]:
 async def readyz(request: Request) -> dict[str, bool]:
     """Report whether the service takes questions: not while it opens, closes or cannot store them."""
     state = app_state(request)
-    _ = state.registry
+    if planned := state.registry.planned:
+        raise NotBegun(f"Not begun yet: {', '.join(planned)}.", hint="Begin it: `sharewell begin`.")
     state.monitor.require_ready()
     if not all(dataset.is_ready for dataset in state.datasets.values()):
         raise LedgerUnavailable("A ledger cannot be written.", hint="See the service's log.")

@@ -76,7 +76,7 @@ def serve(
             echo(f"Warning: {warning}")
             request_log.write("warning", message=warning)
         app = create_app(
-            partial(DatasetRegistry.open, paths, wait=True),
+            partial(DatasetRegistry.open, paths, wait=True, plan=True),
             log=request_log,
             allowed_hosts=_host_names(host, allowed_hosts, behind_proxy),
             behind_proxy=behind_proxy,
@@ -223,8 +223,13 @@ def _url(listener: socket.socket, host: str, tls: bool) -> str:
 
 def _announce(url: str, echo: Callable[[str], object], registry: DatasetRegistry) -> None:
     """Print where the service is, its datasets, and who has no token yet."""
-    names = ", ".join(registry.names)
+    names = ", ".join((*registry.names, *registry.planned))
     echo(f"Serving {names} at {url}; open it in a browser, or see {url}/docs for the API.")
+    for name, planned in registry.planned.items():
+        echo(
+            f"{name} was never begun: curators can plan its settings there, and nothing else. "
+            f"Then run: sharewell begin {planned.config.path}"
+        )
     for name, service in registry.datasets.items():
         for principal in service.without_token():
             command = f"sharewell token {principal} --config {service.config.path}"
