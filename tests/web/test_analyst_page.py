@@ -261,11 +261,11 @@ def test_questions_wait_for_their_turn_and_done_lets_them_go(tmp_path, opened):
         ask(page, ONE.format(20))
         type_sql(page, ONE.format(21))
         page.get_by_role("button", name="Ask for 1 question").click()
-        expect(page.locator("div.waiting")).to_contain_text("Waiting for its turn")
-        expect(page.locator("div.waiting")).to_contain_text("Analysts take turns here")
+        expect(page.locator(".waiting-box")).to_contain_text("Waiting for its turn")
+        expect(page.locator(".waiting-box")).to_contain_text("Analysts take turns here")
         # The page can be left: the question is kept.
         page.reload()
-        expect(page.locator("div.waiting")).to_be_visible()
+        expect(page.locator(".waiting-box")).to_be_visible()
         for name in ("ben", "cleo"):
             assert server.analyst(name).post("/done").status_code == 204
         expect(page.locator(".answer-footer")).to_contain_text("paid by you")

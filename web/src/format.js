@@ -54,4 +54,4 @@ export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString(
 export const percent = (part) => `${(100 * part).toFixed(part < 0.1 && part > 0 ? 1 : 0)} %`;
 
 /** How many times as likely any conclusion becomes, at most. */
-export const odds = (epsilon) => Math.exp(epsilon).toPrecision(3);
+export const odds = (epsilon) => Number(Math.exp(epsilon).toPrecision(3)).toLocaleString("en-US", { maximumSignificantDigits: 3 });

@@ -212,7 +212,7 @@ function Waiting({ ticket }) {
     notify("The others no longer wait for you. Asking again takes you back in.");
   };
   return (
-    <div class="waiting">
+    <div class="waiting-box">
       <Spinner text="Waiting for its turn" />
       <p>
         {ticket.position ? `${plural(ticket.position, "question")} of yours come before it. ` : "It is the next of yours. "}
