@@ -184,6 +184,8 @@ def test_a_form_writes_the_sql(served, opened):
     page = opened(served)
     page.get_by_role("button", name="Build without SQL").click()
     form = page.get_by_role("region", name="Build a question")
+    form.get_by_label("What").select_option("MEDIAN")
+    expect(page.get_by_label("Question in SQL")).to_contain_text("SELECT MEDIAN(age)")
     form.get_by_label("What").select_option("AVG")
     form.get_by_label("Of").select_option("age")
     form.get_by_role("button", name="+ condition").click()

@@ -240,7 +240,7 @@ export function Intervals({ rows, columns }) {
 /** The charts that fit a result, the best first: [[name, component], ...]. */
 export function fitting({ columns, rows }, ordered) {
   const groups = columns.filter((each) => each.kind === "group");
-  if (!rows.length) return [];
+  if (!rows.length || groups.length === columns.length) return [];
   if (!groups.length) return [["Interval", Intervals]];
   if (groups.length === 2 && rows.length > 3) return [["Heat map", HeatMap], ["Bars", Bars]];
   if (groups.length === 1 && rows.length > 2 && ordered.has(groups[0].name)) return rows.length > 12 ? [["Line", Line], ["Bars", Bars]] : [["Bars", Bars], ["Line", Line]];

@@ -14,8 +14,8 @@ import { FUNCTIONS, KEYWORDS, columns, constant, name } from "./sql.js";
 
 /** The words of the SQL that the service answers. */
 const DIALECT = SQLDialect.define({
-  keywords: [...new Set(KEYWORDS.join(" ").toLowerCase().split(" "))].concat("escape", "nulls", "first", "last", "date").join(" "),
-  builtin: "count sum avg median quantile min max variance stddev",
+  keywords: [...new Set(KEYWORDS.join(" ").toLowerCase().split(" "))].concat("escape").join(" "),
+  builtin: FUNCTIONS.map(([each]) => each.replace("(*)", "").toLowerCase()).join(" "),
 });
 
 const COLOURS = HighlightStyle.define([

@@ -10,6 +10,7 @@ const AGGREGATES = [
   ["COUNT", "Count rows"],
   ["SUM", "Sum of"],
   ["AVG", "Average of"],
+  ["MEDIAN", "Median of"],
 ];
 const MOST_GROUPS = 2;
 
@@ -71,8 +72,8 @@ function Filter({ filter, known, onChange, onRemove }) {
 export function QuestionForm() {
   const info = dataset.value;
   const known = columns(info);
-  const numeric = numericNames(info);
-  const [form, setForm] = useState({ aggregate: "COUNT", of: numeric[0], filters: [], groups: [] });
+  const [form, setForm] = useState({ aggregate: "COUNT", of: null, filters: [], groups: [] });
+  const numeric = numericNames(info, form.aggregate);
   // What was typed before stays until the form is used.
   const untouched = useRef(Boolean(sql.value.trim()));
   useEffect(() => {
@@ -80,13 +81,17 @@ export function QuestionForm() {
     untouched.current = false;
   }, [form]);
   const change = (part) => setForm({ ...form, ...part });
-  const aggregates = numeric.length ? AGGREGATES : AGGREGATES.slice(0, 1);
+  const aggregates = AGGREGATES.filter(([each]) => each === "COUNT" || numericNames(info, each).length);
+  const choose = (aggregate) => {
+    const names = numericNames(info, aggregate);
+    change({ aggregate, of: names.includes(form.of) ? form.of : names[0] });
+  };
   const free = known.filter((each) => !form.groups.includes(each.name));
   return (
     <section class="form" aria-label="Build a question">
       <div class="form-row">
         <span class="form-label">What</span>
-        <Select label="What" value={form.aggregate} options={aggregates} onChange={(aggregate) => change({ aggregate })} />
+        <Select label="What" value={form.aggregate} options={aggregates} onChange={choose} />
         {form.aggregate !== "COUNT" && <Select label="Of" value={form.of} options={numeric.map((each) => [each, each])} onChange={(of) => change({ of })} />}
       </div>
       <div class="form-row">

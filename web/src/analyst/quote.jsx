@@ -14,6 +14,7 @@ function precision(quote, offer) {
   const known = offer.errors
     .map((pair, at) => pair && `± ${number(half(pair[0]), half(pair[0]))}${names.length > 1 ? ` (${names[at]})` : ""}`)
     .filter(Boolean);
+  if (!names.length) return "public, without noise";
   return known.length ? known.join(", ") : "precision not known in advance";
 }
 
@@ -31,7 +32,7 @@ function Offers({ quote }) {
     <div class="offers">
       {isFree ? (
         <p class="offer">
-          <span class="what">Free, already measured</span> <b>{precision(quote, paid)}</b>
+          <span class="what">{quote.columns.some((each) => each.kind === "number") ? "Free, already measured" : "Free"}</span> <b>{precision(quote, paid)}</b>
         </p>
       ) : (
         <>

@@ -102,14 +102,14 @@ function Footer({ ticket }) {
   return (
     <footer class="answer-footer">
       <p>
-        {plural(answer.rows.length, "row")} · {sources.map((each) => SOURCES[each] ?? each).join(", ")} · {cost}
+        {[plural(answer.rows.length, "row"), sources.map((each) => SOURCES[each] ?? each).join(", "), cost].filter(Boolean).join(" · ")}
         {payer && (
           <>
             {" · "}
             <Text>{payer}</Text>
           </>
-        )}{" "}
-        · ± is a 95 % interval
+        )}
+        {sources.length > 0 && " · ± is a 95 % interval"}
       </p>
       {answer.notes.map((note) => (
         <p class="note" key={note}>

@@ -1,14 +1,23 @@
 // SQL as text: names, constants, and the statement that the form describes.
 
-export const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "AS", "ASC", "DESC", "CASE", "WHEN", "THEN", "ELSE", "END", "FILTER", "TRUE", "FALSE", "NULL"];
+export const KEYWORDS = ["SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS NULL", "IS NOT NULL", "IS TRUE", "IS FALSE", "AS", "ASC", "DESC", "CASE", "WHEN", "THEN", "ELSE", "END", "FILTER", "TRUE", "FALSE", "NULL", "DISTINCT", "WITH", "OVER", "PARTITION BY", "ROLLUP", "CUBE", "GROUPING SETS", "WITHIN GROUP", "INTERVAL", "DATE", "OFFSET", "NULLS FIRST", "NULLS LAST", "ILIKE", "SIMILAR TO", "IS DISTINCT FROM"];
 export const FUNCTIONS = [
   ["COUNT(*)", "the number of rows"],
   ["COUNT", "the number of values of a column"],
   ["SUM", "the sum of a column"],
   ["AVG", "the average of a column"],
+  ["COUNT_IF", "the number of rows where a condition holds"],
+  ["MEDIAN", "the median of a column"],
+  ["QUANTILE_CONT", "a quantile: of a column, such as 0.9"],
+  ["STDDEV", "the standard deviation of integers"],
+  ["VARIANCE", "the variance of integers"],
+  ...["ABS", "ROUND", "FLOOR", "CEIL", "SQRT", "LN", "EXP", "POWER", "GREATEST", "LEAST", "WIDTH_BUCKET", "CAST"].map((each) => [each, "of numbers"]),
+  ...["UPPER", "LOWER", "TRIM", "LEFT", "RIGHT", "SUBSTRING", "REPLACE", "LENGTH", "CONCAT", "STARTS_WITH", "CONTAINS"].map((each) => [each, "of text"]),
+  ...["EXTRACT", "DATE_TRUNC", "DATE_DIFF", "YEAR", "QUARTER", "MONTH", "DAY"].map((each) => [each, "of dates"]),
+  ...["COALESCE", "NULLIF", "IF"].map((each) => [each, "a choice"]),
 ];
 
-const RESERVED = new Set(`${KEYWORDS.join(" ")} BY IS JOIN ON UNION WITH ALL ANY DISTINCT USER TABLE`.split(" "));
+const RESERVED = new Set(`${KEYWORDS.join(" ")} JOIN ON UNION ALL ANY USER TABLE`.split(" "));
 
 /** A name as SQL needs it written. */
 export const name = (text) =>
@@ -29,13 +38,12 @@ export function columns(dataset) {
   ]);
 }
 
-/** What SUM and AVG work on. */
-export const numericNames = (dataset) => [
-  ...new Set([
-    ...dataset.measures.map((each) => each.name),
-    ...dataset.attributes.filter((each) => ["integer", "binned"].includes(each.kind)).map((each) => each.name),
-  ]),
-];
+/** What an aggregate works on: measures and columns of numbers; a median is of columns only. */
+export function numericNames(dataset, aggregate) {
+  const attributes = dataset.attributes.filter((each) => ["integer", "binned"].includes(each.kind)).map((each) => each.name);
+  const measures = aggregate === "MEDIAN" ? [] : dataset.measures.map((each) => each.name);
+  return [...new Set([...measures, ...attributes])];
+}
 
 function condition({ column, kind, operator, value, upTo }) {
   const left = name(column);
