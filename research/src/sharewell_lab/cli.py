@@ -39,7 +39,7 @@ def reproduce(
 
 @commands.command(rich_help_panel=PANEL)
 def simulate(
-    study: Annotated[str, typer.Argument(help="A STUDY.toml file.")],
+    study: Annotated[str, typer.Argument(help="A STUDY.toml file, or alternatives.")],
     trials: Annotated[int | None, typer.Option(help="Override the file's `trials`.", min=1)] = None,
     seed: Annotated[int | None, typer.Option(help="Override the file's `seed`.", min=0)] = None,
     jobs: Jobs = None,

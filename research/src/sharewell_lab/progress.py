@@ -22,13 +22,13 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def bar(name: str) -> Iterator[Watch]:
+def bar(name: str, unit: str = "trials") -> Iterator[Watch]:
     """Show the trials of a study as they are done."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("trials,"),
+        TextColumn(f"{unit},"),
         TimeElapsedColumn(),
         TextColumn("elapsed,"),
         TimeRemainingColumn(),

@@ -109,7 +109,7 @@ def update_page(page: Path, out: Path, other: Path | None = None) -> None:
                 shutil.copy(out / "figures" / f"{name}.{suffix}", folder)
         new["figures"] = list(_figures(folder, captions))
     for name, parts in new.items():
-        text = _between(text, name, document.markdown(parts, page.parent))
+        text = replace_between(text, name, document.markdown(parts, page.parent))
     page.write_text(text, encoding="utf-8")
 
 
@@ -150,7 +150,7 @@ def _differences(here: list[dict[str, Any]], there: list[dict[str, Any]]) -> Tab
     return Table((CLAIM_HEAD[0], "verdict there"), rows)
 
 
-def _between(text: str, name: str, new: str) -> str:
+def replace_between(text: str, name: str, new: str) -> str:
     """A text with what stands between two markers replaced; without the markers, as it is."""
     start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
     if start not in text and name != "claims":

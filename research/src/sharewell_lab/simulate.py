@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
@@ -18,6 +19,8 @@ from sharewell_lab.results import read_results
 from sharewell_lab.runner import run_study
 from sharewell_lab.study_file import read_study
 
+#: The name of the comparison that needs no file.
+ALTERNATIVES = "alternatives"
 #: The metrics that the table shows, and the words above them.
 SHOWN = {
     "accuracy": "accuracy",
@@ -37,7 +40,13 @@ def simulate(
     out: str | None = None,
     as_json: bool = False,
 ) -> None:
-    """Run a STUDY.toml, and print a summary; what is not given is taken from the file."""
+    """Run a STUDY.toml, and print a summary; what is not given is taken from the file.
+
+    The word `alternatives` stands for the built-in comparison with other systems.
+    """
+    if path == ALTERNATIVES and not Path(path).exists():
+        simulate_alternatives(trials or 3, 1 if seed is None else seed, out, as_json)
+        return
     file = read_study(path)
     wanted = file.trials if trials is None else trials
     folder = Path(out or f"{file.study.name}-results")
@@ -64,6 +73,33 @@ def simulate(
         highlight=False,
         soft_wrap=True,
     )
+
+
+def simulate_alternatives(trials: int, seed: int, out: str | None, as_json: bool) -> None:
+    """Play Sharewell and its alternatives on the same streams, and print where each stands."""
+    from sharewell_lab.alternatives.comparison import compare
+    from sharewell_lab.alternatives.report import ahead, table, write_report
+
+    with stopping_quietly(), bar(ALTERNATIVES, "contestants") as watch:
+        scores = compare(trials=trials, seed=seed, progress=watch)
+    report = write_report(scores, Path(out or f"{ALTERNATIVES}-results"))
+    if as_json:
+        plain = {"report": str(report), "scores": [asdict(score) for score in scores]}
+        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        return
+    console = Console(width=max(Console().width, 120))
+    for epsilon in sorted({score.epsilon for score in scores}):
+        found = table([score for score in scores if score.epsilon == epsilon])
+        shown = Table(
+            *found.head,
+            title=f"epsilon = {epsilon:g}: % within alpha, all / worst-off",
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+        )
+        for row in found.rows:
+            shown.add_row(*(cell.replace("**", "") for cell in row))
+        console.print(shown)
+    console.print(f"{ahead(scores)}\nThe report is in {report}.", markup=False, soft_wrap=True)
 
 
 def processors() -> int:

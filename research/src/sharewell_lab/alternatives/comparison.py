@@ -1,0 +1,164 @@
+"""Plays all contestants on the same streams at the same (epsilon, delta), and reports."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sharewell_lab.alternatives.proposals import PROPOSALS, Proposal, budget_of, everything_once
+from sharewell_lab.alternatives.rivals import ALTERNATIVES, Alternative, Answers
+from sharewell_lab.alternatives.streams import STREAMS, Numbers, TableStream
+
+#: Play one setting of a contestant on a stream at an epsilon.
+Play = Callable[[TableStream, float, float | str, np.random.Generator], Answers]
+Watch = Callable[[int, int], None]
+
+EPSILONS = (0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A contestant of the comparison, and the settings of which its best is reported."""
+
+    label: str
+    play: Play
+    settings: tuple[float | str, ...]
+
+
+def contenders() -> tuple[Contender, ...]:
+    """All contestants: the alternatives, everything once, and Sharewell's proposals."""
+    return (
+        *(Contender(one.label, _rival(one), one.settings) for one in ALTERNATIVES),
+        Contender("Everything once, identity", _once, ("identity",)),
+        Contender("Everything once, best marginals", _once, ("marginals(1)", "marginals(2)", "views")),
+        *(Contender(one.label, _proposal(one), ("",)) for one in PROPOSALS),
+    )
+
+
+def _rival(rival: Alternative) -> Play:
+    currency = "pure" if rival.kind == "laplace" else "zcdp"
+
+    def play(
+        stream: TableStream, epsilon: float, setting: float | str, rng: np.random.Generator
+    ) -> Answers:
+        return rival.play(stream, float(budget_of(currency, epsilon).total), float(setting), rng)
+
+    return play
+
+
+def _once(
+    stream: TableStream, epsilon: float, setting: float | str, rng: np.random.Generator
+) -> Answers:
+    return everything_once(stream, epsilon, str(setting), rng)
+
+
+def _proposal(proposal: Proposal) -> Play:
+    return lambda stream, epsilon, _, rng: proposal.play(stream, epsilon, rng)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a contestant did with its best setting: the mean over trials of shares of useful answers."""
+
+    stream: str
+    epsilon: float
+    contestant: str
+    setting: str
+    #: Of all questions, and of those of the analyst who has the smallest share.
+    total: float
+    worst_off: float
+    #: The standard error of the total over the trials.
+    uncertainty: float
+
+
+def compare(
+    streams: Sequence[str] = tuple(STREAMS),
+    epsilons: Sequence[float] = EPSILONS,
+    trials: int = 3,
+    repeats: int = 3,
+    seed: int = 1,
+    chosen: Sequence[Contender] | None = None,
+    progress: Watch | None = None,
+) -> list[Score]:
+    """Play every contestant with each of its settings, and keep the best one by the total."""
+    among = contenders() if chosen is None else chosen
+    watch = progress or (lambda _done, _all: None)
+    scores, done, every = [], 0, len(streams) * len(epsilons) * len(among)
+    for name in streams:
+        drawn = [
+            STREAMS[name](np.random.default_rng([seed, trial, zlib.crc32(name.encode())]))
+            for trial in range(trials)
+        ]
+        for epsilon in epsilons:
+            for contender in among:
+                scores.append(best_setting(contender, drawn, epsilon, repeats, seed))
+                done += 1
+                watch(done, every)
+    return scores
+
+
+def best_setting(
+    contender: Contender, drawn: Sequence[TableStream], epsilon: float, repeats: int, seed: int
+) -> Score:
+    """The score of the setting that serves a contestant best on these streams."""
+    played = []
+    for setting in contender.settings:
+        keys = [zlib.crc32(repr(part).encode()) for part in (epsilon, contender.label, setting)]
+        found = []
+        for trial, stream in enumerate(drawn):
+            noise = [np.random.default_rng([seed, trial, run, *keys]) for run in range(repeats)]
+            found.append(
+                shares(stream, [contender.play(stream, epsilon, setting, rng) for rng in noise])
+            )
+        totals = np.array([total for total, _ in found])
+        spread = float(totals.std(ddof=1) / np.sqrt(len(totals))) if len(totals) > 1 else 0.0
+        played.append(
+            Score(
+                drawn[0].name,
+                epsilon,
+                contender.label,
+                str(setting),
+                float(totals.mean()),
+                float(np.mean([least for _, least in found])),
+                spread,
+            )
+        )
+    return max(played, key=lambda score: (score.total, score.worst_off))
+
+
+def shares(stream: TableStream, runs: Sequence[Answers]) -> tuple[float, float]:
+    """The share of useful answers of all questions, and of the worst-off analyst's.
+
+    A table counts as the share of its rows that are within alpha. Runs differ in their noise, and an
+    analyst's share is the mean over them: who is worst off is not a matter of luck with the noise.
+    """
+    within: Numbers = np.mean([stream.within(answers) for answers in runs], axis=0)
+    by_analyst = [within[stream.analyst == who].mean() for who in range(stream.analysts)]
+    return float(within.mean()), float(min(by_analyst))
+
+
+def write_scores(scores: Sequence[Score], path: Path) -> None:
+    """Store scores as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(one) for one in scores], indent=1) + "\n", encoding="utf-8")
+
+
+def read_scores(path: Path) -> list[Score]:
+    """Scores that were stored."""
+    return [Score(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def behind(scores: Sequence[Score], label: str, margin: float = 0.0) -> Iterator[tuple[Score, Score]]:
+    """Where a contestant has less than another, in total or for the worst-off: itself and the other."""
+    mine = {(one.stream, one.epsilon): one for one in scores if one.contestant == label}
+    for other in scores:
+        own = mine.get((other.stream, other.epsilon))
+        if own is None or other.contestant == label:
+            continue
+        if own.total < other.total - margin or own.worst_off < other.worst_off - margin:
+            yield own, other
