@@ -169,7 +169,7 @@ def wide(epsilons: Sequence[float]) -> Study:
         (Asker(choices, restrict=0.5),),
         _those(*TEN_ANALYSTS),
         _cases(data, epsilons, 10, (0.01, 0.1, 0.9), WIDE_ALPHA),
-        one_trial_in=10,
+        one_trial_in=30,
     )
 
 

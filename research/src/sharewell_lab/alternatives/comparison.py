@@ -10,7 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from sharewell_lab.alternatives.proposals import PROPOSALS, Proposal, budget_of, everything_once
+from sharewell.privacy.budget import Currency
+from sharewell_lab.alternatives.proposals import (
+    CURRENCIES,
+    PROPOSALS,
+    Proposal,
+    budget_of,
+    everything_once,
+)
 from sharewell_lab.alternatives.rivals import ALTERNATIVES, Alternative, Answers
 from sharewell_lab.alternatives.streams import STREAMS, Numbers, TableStream
 
@@ -34,14 +41,22 @@ def contenders() -> tuple[Contender, ...]:
     """All contestants: the alternatives, everything once, and Sharewell's proposals."""
     return (
         *(Contender(one.label, _rival(one), one.settings) for one in ALTERNATIVES),
-        Contender("Everything once, identity", _once, ("identity",)),
-        Contender("Everything once, best marginals", _once, ("marginals(1)", "marginals(2)", "views")),
+        Contender("Everything once, identity", _once, ("zcdp identity", "pure identity")),
+        Contender(
+            "Everything once, best marginals",
+            _once,
+            tuple(
+                f"{currency} {seed}"
+                for currency in CURRENCIES
+                for seed in ("marginals(1)", "marginals(2)", "views")
+            ),
+        ),
         *(Contender(one.label, _proposal(one), ("",)) for one in PROPOSALS),
     )
 
 
 def _rival(rival: Alternative) -> Play:
-    currency = "pure" if rival.kind == "laplace" else "zcdp"
+    currency: Currency = "pure" if rival.kind == "laplace" else "zcdp"
 
     def play(
         stream: TableStream, epsilon: float, setting: float | str, rng: np.random.Generator
@@ -54,7 +69,8 @@ def _rival(rival: Alternative) -> Play:
 def _once(
     stream: TableStream, epsilon: float, setting: float | str, rng: np.random.Generator
 ) -> Answers:
-    return everything_once(stream, epsilon, str(setting), rng)
+    currency, seed = str(setting).split(" ")
+    return everything_once(stream, epsilon, seed, "pure" if currency == "pure" else "zcdp", rng)
 
 
 def _proposal(proposal: Proposal) -> Play:
