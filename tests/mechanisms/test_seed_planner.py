@@ -101,6 +101,7 @@ def test_what_a_workload_asks_is_what_its_written_out_queries_ask():
     questions: list[LinearQuery | Block] = [grouped, *(random_query(domain, rng) for _ in range(20))]
     squares = planner._squares(terms_of(questions))
     matrix = dense(questions)
+    matrix /= abs(matrix).max(axis=1, keepdims=True)  # In rows: over the largest weight.
     for mask in range(8):
         centring = [
             np.eye(n) - 1 / n if mask >> at & 1 else np.full((n, n), 1 / n)
@@ -220,3 +221,26 @@ def test_a_plan_for_a_wide_table_has_few_enough_rows():
     rows = sum(math.prod(domain.shape[at] for at in part.attributes) for part in plan)
     assert rows <= 2 * seed_planner.MOST_ROWS
     assert MarginalPart((2, 3, 4), 0, Fraction(1), True).key in {part.key for part in plan}
+
+
+@pytest.mark.parametrize("currency", ["zcdp", "pure"])
+def test_the_error_of_the_default_workload_is_that_of_its_plan(currency):
+    domain = line_of(5, 4, 2)
+    every = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
+    matrix = dense([table(domain, *levels) for levels in every])
+    plan = plan_seed(domain, [], currency, "add-remove")
+    mean = variance_of(plan, domain, matrix, currency) / len(matrix)
+    half = mean * (2 if currency == "zcdp" else 4)
+    assert seed_planner.default_error(domain, currency, 0.5) == pytest.approx(half**0.5, rel=0.01)
+
+
+def test_sums_weigh_as_much_as_counts_in_units_of_their_largest_value():
+    """A measure in cents must not take the whole donation from the counts."""
+    attributes = [Integer("a", 0, 3), Integer("b", 0, 2)]
+    wage = Measure("wage", "wage", 0, 1000, Fraction(1, 100))
+    counts = []
+    for domain in (Domain(attributes), Domain(attributes, [wage])):
+        plan = plan_seed(domain, [], "zcdp", "add-remove")
+        counts.append(sum(part.weight for part in plan if not part.vector))
+    assert counts[0] == 1
+    assert counts[1] > 0.3

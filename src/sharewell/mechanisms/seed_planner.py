@@ -137,7 +137,12 @@ def _of_table(block: GroupedBlock) -> Term | None:
         full *= len(used)
     if full != len(block):
         return None
-    return Term(product.vector, float(block.base.scale * product.factor) ** 2, axes)
+    return Term(product.vector, (product.factor * _in_rows(block.base)) ** 2, axes)
+
+
+def _in_rows(query: LinearQuery) -> float:
+    """What a unit of a primitive query's error is in rows: of a sum, over its largest weight."""
+    return float(query.scale) / (float(query.max_abs) or 1.0)
 
 
 def _same(weights: NDArray[np.int64]) -> Along:
@@ -152,7 +157,7 @@ def _of_query(query: LinearQuery, times: float) -> Iterator[Term]:
     for one in products:
         for other in products:
             if one.vector == other.vector:
-                factor = times * float(query.scale) ** 2 * one.factor * other.factor
+                factor = times * _in_rows(query) ** 2 * one.factor * other.factor
                 yield Term(one.vector, factor, _axes(one, other, query.domain.shape))
 
 
@@ -164,22 +169,29 @@ def _axes(one: QueryProduct, other: QueryProduct, shape: Sequence[int]) -> dict[
     return {at: Along(weights(one, at), weights(other, at)) for at in {**one.axes, **other.axes}}
 
 
+def _default_tables(domain: Domain) -> list[tuple[int, ...]]:
+    """The total, and the tables by one and two attributes that are not too large."""
+    shape, levels = domain.shape, range(len(domain.attributes))
+    tables = [each for count in (0, 1, 2) for each in combinations(levels, count)]
+    return [each for each in tables if math.prod(shape[at] for at in each) <= MOST_TABLE_CELLS]
+
+
 def default_squares(domain: Domain) -> dict[tuple[int, int], float]:
     """g_U of the default workload: tables of counts by one and two attributes, and of sums by one.
 
     In closed form: a table gives each U within it the product of n - 1 along U, over its cells.
     """
-    shape, levels = domain.shape, range(len(domain.attributes))
-    tables = [(), *((level,) for level in levels), *combinations(levels, 2)]
-    tables = [each for each in tables if math.prod(shape[at] for at in each) <= MOST_TABLE_CELLS]
+    shape, tables = domain.shape, _default_tables(domain)
     squares: defaultdict[tuple[int, int], float] = defaultdict(float)
     for vector in range(domain.vectors):
+        largest = max(abs(int(row[vector])) for row in domain.row_extremes([vector])) or 1
         for table in tables:
             if vector and len(table) == 2:
                 break
             cells = math.prod(shape[at] for at in table)
             for mask in _subsets(sum(1 << at for at in table)):
-                squares[vector, mask] += math.prod(shape[at] - 1 for at in _levels(mask)) / cells
+                square = math.prod(shape[at] - 1 for at in _levels(mask)) / cells
+                squares[vector, mask] += square / largest**2
     return dict(squares)
 
 
@@ -188,6 +200,14 @@ def default_terms(domain: Domain) -> list[Term]:
     cells = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
     tables = [each for k in (0, 1, 2) for each in combinations(range(len(cells)), k)]
     return [Term(0, 1.0, {at: cells[at] for at in table}) for table in tables]
+
+
+def default_error(domain: Domain, currency: Currency, donation: float) -> float:
+    """The root mean square error of the default workload's counts, from its plan alone."""
+    with threadpool_limits(1):
+        least = SeedPlanner(domain, currency, "add-remove").least_variance(default_squares(domain))
+    sizes = [math.prod(domain.shape[at] for at in table) for table in _default_tables(domain)]
+    return math.sqrt(least / sum(sizes) / (donation if currency == "zcdp" else donation**2))
 
 
 # Plans
@@ -250,11 +270,24 @@ class SeedPlanner:
         if self._currency == "pure":
             return self._marginals(squares, chosen)[0]
         parts = [MarginalPart(tuple(_levels(mask)), k, Fraction(1), mask > 0) for k, mask in chosen]
-        weights = [
-            math.sqrt(self._sensitivity(part) / self._size(part.mask) * squares.get(key, 0.0))
-            for key, part in zip(chosen, parts, strict=True)
+        return _weighted(parts, self._roots(squares, chosen))
+
+    def least_variance(self, squares: Mapping[tuple[int, int], float]) -> float:
+        """The total variance of a workload at a donation of 1, under its plan."""
+        chosen = self._within_limits(squares)
+        if self._currency == "pure":
+            return self._marginals(squares, chosen)[1]
+        return sum(self._roots(squares, chosen)) ** 2 / 2
+
+    def _roots(
+        self, squares: Mapping[tuple[int, int], float], chosen: Iterable[tuple[int, int]]
+    ) -> list[float]:
+        """The root of c_U g_U for each part."""
+        parts = [MarginalPart(tuple(_levels(mask)), k, Fraction(1), mask > 0) for k, mask in chosen]
+        return [
+            math.sqrt(self._sensitivity(part) / self._size(mask) * squares.get((vector, mask), 0.0))
+            for (vector, mask), part in zip(chosen, parts, strict=True)
         ]
-        return _weighted(parts, weights)
 
     def _squares(self, terms: Iterable[Term]) -> dict[tuple[int, int], float]:
         """g_U of a workload, by data vector and set of attributes."""
