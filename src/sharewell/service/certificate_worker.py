@@ -24,6 +24,8 @@ from threading import Condition, Lock, Thread
 from types import ModuleType
 from typing import NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from sharewell.config.config import Config
 from sharewell.errors import Closed, LedgerError, LedgerUnavailable, OverBudget, SharingError
 from sharewell.gc_tuning import tune_gc
@@ -335,7 +337,7 @@ def _keep_certificate(
     tune_gc()
     certificate = Certificate(collective, error_threshold=error_threshold)
     failure: SharingError | None = None
-    with suppress(EOFError, OSError):
+    with threadpool_limits(1), suppress(EOFError, OSError):
         while True:
             for sent in line.recv():
                 try:

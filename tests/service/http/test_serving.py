@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sharewell.errors import ConfigError, LedgerInUse
 from sharewell.service.http import serve
@@ -340,3 +341,23 @@ def test_a_ledger_in_use_is_told(tmp_path):
     path = write_dataset(tmp_path)
     with DatasetRegistry.open([path]), pytest.raises(LedgerInUse), running(path):
         pass
+
+
+def test_a_server_computes_with_one_thread_of_linear_algebra(monkeypatch):
+    """And leaves the process as it was."""
+    seen: list[list[int]] = []
+
+    class Recorded:
+        def run(self, sockets):
+            seen.append(threads())
+
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    monkeypatch.setattr("sharewell.service.http.server.make_server", lambda app, tls: Recorded())
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        serve([], port=0, echo=lambda message: None)
+        assert threads() == before
+    assert seen
+    assert set(seen[0]) == {1}

@@ -18,6 +18,7 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
 
 from sharewell.errors import ConfigError
 from sharewell.gc_tuning import tune_gc
@@ -67,6 +68,8 @@ def serve(
     tune_gc()
     raise_descriptor_limit()
     with (
+        # Matrices here are small, and requests many: threads of the linear algebra would only compete.
+        threadpool_limits(1),
         closing(open_log(log)) as request_log,
         request_log.capture_warnings(),
         bind(host, port) as listener,
