@@ -21,6 +21,7 @@
     ├── RequestError           request.invalid         invalid request
     │   ├── KeyReused          request.key-reused      the key belongs to another question
     │   ├── NotFound           request.not-found       no such dataset, ticket, analyst or path
+    │   ├── NotOneNumber       request.not-one-number  a table has no value or error of its own
     │   ├── TooLarge           request.too-large       the request exceeds a size or time limit
     │   ├── TooMany            request.too-many        too many requests or waiting questions
     │   ├── StorageFull        request.storage-full    too much is stored of free questions
@@ -67,6 +68,7 @@ __all__ = [
     "Location",
     "NotBegun",
     "NotFound",
+    "NotOneNumber",
     "OverBudget",
     "Overloaded",
     "Paused",
@@ -229,6 +231,10 @@ class KeyReused(RequestError, code="request.key-reused"):
 
 class NotFound(RequestError, code="request.not-found"):
     """The object does not exist, or belongs to another analyst."""
+
+
+class NotOneNumber(RequestError, AttributeError, code="request.not-one-number"):
+    """The result is a table, which has no value, error, interval or source of its own."""
 
 
 class TooLarge(RequestError, code="request.too-large"):

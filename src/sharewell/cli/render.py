@@ -220,7 +220,7 @@ def render_result(result: wire.Result) -> Items:
     items: Items
     if result.is_scalar:
         items = [Text(str(result), style="bold")]
-        summary = result.source.capitalize()
+        summary = result.source.capitalize() if result.value is not None else "No value"
     else:
         items = [result_table(result)]
         if (more := len(result) - MAX_ROWS) > 0:
@@ -247,6 +247,9 @@ def format_payment(result: wire.Result) -> str:
         return f"free, already paid for by {result.paid_by}"
     if set(result.sources) <= {"public"}:
         return "free, follows from public information"
+    numbers = [each for row in result.rows for each in row if isinstance(each, wire.Number)]
+    if all(each.value is None for each in numbers):
+        return "free, and not determined by earlier measurements"
     return "free, derived from earlier measurements"
 
 
@@ -432,7 +435,8 @@ def render_standings(certificate: wire.CertificateReport) -> Items:
     # Only curators see what each analyst would have without each of the others.
     own = all(each.without is None for each in certificate.analysts)
     meanings = {
-        "useful": f"expected error at most {format_number(certificate.error_threshold)}",
+        "useful": f"expected error at most {format_number(certificate.error_threshold)}, "
+        "of a sum that many times its largest weight",
         "alone": "useful answers to the same questions with the analyst's share alone",
         "without one": "the fewest useful answers if one other analyst were absent",
         "less precise": "answers that would have been more precise in either case",

@@ -21,6 +21,7 @@ from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query.block import ParallelBlock
+from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.collective import Ask, DryRun
 from sharewell.sharing.plan import Candidate, evaluate, how_many, in_turns, is_exact, judge_of
@@ -161,7 +162,7 @@ def _forecast(config: Config, mechanism: Mechanism, analyst: Analyst) -> Iterabl
     workload = expected_workloads(domain, config.name, [analyst])[analyst.name]
     first = _first(workload, WIDE_CELLS if domain.size > MAX_DENSE else domain.size)
     asked: list[tuple[str, Sequence[Question]]] = [
-        ("the rows of one cell", [LinearQuery.cell(domain, domain.size // 2)]),
+        ("the rows of one cell", [_one_cell(domain)]),
         ("all rows", [LinearQuery.all(domain)]),
     ]
     if workload:
@@ -184,6 +185,11 @@ def _forecast(config: Config, mechanism: Mechanism, analyst: Analyst) -> Iterabl
             free.append(_offered_errors(queries, preview.free))
             paid.append(_offered_errors(queries, preview.paid))
         yield place, what, _summarize(config, free), _summarize(config, paid)
+
+
+def _one_cell(domain: Domain) -> LinearQuery:
+    """The query that counts the rows of a cell in the middle."""
+    return LinearQuery.cell(domain, domain.vectors * (domain.cells // 2))
 
 
 def _is_determined(make: MechanismFactory) -> bool:

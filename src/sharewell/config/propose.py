@@ -51,6 +51,10 @@ MAX_NUMBER, MAX_SUMMED, MAX_STEPS = 1e300, 1e15, 2**31
 DEFAULT_POPULATION = 1_000
 
 IDENTIFIER = re.compile(r"(^|[_\W])(id|uuid|guid|ssn|key|email|phone)$|[a-z]I[dD]$")
+CODE = re.compile(
+    r"(^|[_\W\d])(zip|zip_?code|post_?code|postal|plz|code|fips|naics|sic|isco|icd)([_\W\d]|$)",
+    re.IGNORECASE,
+)
 #: The attribute type of what a column holds; everything else becomes a category.
 TYPES: dict[Holds, str] = {
     "booleans": "boolean",
@@ -186,6 +190,15 @@ def looks_like_identifier(name: str) -> bool:
     return IDENTIFIER.search(name) is not None
 
 
+def looks_like_code(name: str) -> bool:
+    """Whether a column's name suggests numbers that are not summed, such as postcodes.
+
+    >>> [looks_like_code(name) for name in ("zip", "home_postcode", "PLZ", "naics_code", "zipper")]
+    [True, True, True, True, False]
+    """
+    return CODE.search(name) is not None
+
+
 def propose_columns(table: TableProfile) -> tuple[ProposedColumn, ...]:
     """Propose every column; at least one is described if that is possible."""
     found = [_propose(column, empty=not table.rows) for column in table.columns]
@@ -206,7 +219,7 @@ def _propose(column: ColumnProfile, *, empty: bool) -> ProposedColumn:
         attribute = _with_other_cells(column, attribute)
     kind, repeats = TYPES.get(column.holds, "category"), bool(column.filled) and not column.all_differ
     is_binned = attribute is not None and attribute.type == "binned"
-    measure = _measure(column) if is_binned else ()
+    measure = _measure(column) if is_binned and not looks_like_code(column.name) else ()
     proposed = ProposedColumn(column.name, attribute, type=kind, repeats=repeats, measure=measure)
     reason = _reason(column, attribute)
     return proposed.leave_out(reason) if reason else proposed
@@ -237,6 +250,8 @@ def _reason(column: ColumnProfile, attribute: ProposedAttribute | None) -> str:
 def _attribute(column: ColumnProfile) -> ProposedAttribute | None:
     match column.holds:
         case "booleans":
+            return ProposedAttribute("boolean", 2)
+        case "whole numbers" if (column.low, column.high) == (0, 1) and not (column.codes or column.odd):
             return ProposedAttribute("boolean", 2)
         case "whole numbers":
             low, high = round_bounds(int(column.low), int(column.high))
@@ -278,7 +293,9 @@ def _measure(column: ColumnProfile) -> tuple[Line, ...]:
     why = f"{MARK} rounded from the rows; write public bounds"
     lines = (
         Line("low", decimal_text(grid.low), f"{why}. Smaller values count as this"),
-        Line("high", decimal_text(grid.high), f"{why}. Larger values count as this"),
+        Line(
+            "high", decimal_text(grid.high), f"{why}: noise grows with them. Larger values count as this"
+        ),
         Line("step", decimal_text(grid.step), "values are rounded to multiples of it"),
     )
     if column.codes:

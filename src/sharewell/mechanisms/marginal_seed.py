@@ -285,6 +285,13 @@ class MeasuredMarginal(NamedTuple):
     weighted: Vector
 
 
+def _divided(values: Vector, variance: float) -> Vector:
+    """Values divided by their variance; the zeros of a dry run are not written out one by one."""
+    if values.size and not any(values.strides):
+        return np.broadcast_to(np.float64(values.flat[0] / variance), values.shape)
+    return np.asarray(values, dtype=np.float64) / variance
+
+
 class MarginalPrior:
     """What measured marginals say about every query: an estimate, covariances, and what they leave open.
 
@@ -312,7 +319,7 @@ class MarginalPrior:
         determined is closed under subsets.
         """
         new = MarginalPrior(self.domain)
-        precision, weighted = 1 / variance, np.asarray(values, dtype=np.float64) / variance
+        precision, weighted = 1 / variance, _divided(values, variance)
         new._measured, new._centred = dict(self._measured), dict(self._centred)
         same = new._centred if centred and mask else new._measured
         if known := same.get((vector, mask)):

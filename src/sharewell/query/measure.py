@@ -57,7 +57,7 @@ class Measure:
         count = (self.high - self.low) / self.step
         if count.denominator != 1 or count > MAX_STEPS_OF_MEASURE:
             raise DomainError(
-                f"The bounds of {self.name!r} are {float(count):,} steps apart.",
+                f"The bounds of {self.name!r} are {_plain(count)} steps apart.",
                 hint=f"Choose bounds a whole number of steps apart, at most {MAX_STEPS_OF_MEASURE:,}.",
             )
 
@@ -100,3 +100,8 @@ def _exact(number: Any, what: str) -> Fraction:
     ):
         raise DomainError(f"{what} must be a finite number, not {number!r}.")
     return Fraction(str(number)) if isinstance(number, float) else Fraction(number)
+
+
+def _plain(count: Fraction) -> str:
+    """A number as it is written in a sentence."""
+    return f"{int(count):,}" if count.denominator == 1 else f"{float(count):,.2f}"

@@ -103,9 +103,12 @@ def _groups(
 
 
 def _public_groups(statement: Statement, average: Average, population: int | None = None) -> list[Group]:
-    """Groups of equal sizes, with the largest averages that they can have."""
+    """Groups of equal sizes, with the largest averages that they can have.
+
+    No larger than the assumed size: how many rows a condition leaves is not known.
+    """
     totals = statement.blocks[average.total]
-    size = ASSUMED_SIZE if population is None else max(1, population / len(totals))
+    size = ASSUMED_SIZE if population is None else max(1, min(ASSUMED_SIZE, population / len(totals)))
     return [Group(size, float(query.max_abs)) for query in totals]
 
 

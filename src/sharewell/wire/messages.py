@@ -287,9 +287,11 @@ class CertificateReport(Message):
         """The result in one sentence."""
         if not self.exact:
             return f"The certificate of {self.mechanism} depends on the data and cannot be published."
+        waiting = f" {pluralize(self.behind, 'entry is', 'entries are')} waiting."
         if self.holds is None:
-            waiting = f" {pluralize(self.behind, 'entry is', 'entries are')} waiting."
             return f"No answer has been judged yet.{waiting if self.behind else ''}"
+        if not self.analysts:
+            return f"You joined after the entries that it has judged.{waiting if self.behind else ''}"
         if self.contradicted:
             return (
                 f"Do not rely on this certificate: {pluralize(self.contradicted, 'entry', 'entries')} "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_serializer, field_validator
 
-from sharewell.errors import NotFound, RequestError, StillWaiting, Suggestion
+from sharewell.errors import NotFound, NotOneNumber, RequestError, StillWaiting, Suggestion
 from sharewell.wire.messages import Amount, Message, Problem
 from sharewell.wire.text import (
     format_amount,
@@ -162,7 +162,7 @@ class Result(Message):
             number: Number = self.rows[0][0]
             return number
         shape = f"{pluralize(len(self.rows), 'row')} and {pluralize(len(self.columns), 'column')}"
-        raise RequestError(
+        raise NotOneNumber(
             f"The result is a table of {shape}, not one number.",
             hint="Look up a row by its label, or iterate over the rows.",
         )

@@ -190,3 +190,44 @@ def test_predicates_count_rows_and_restrict_every_vector():
 def test_a_sum_of_a_measure_is_no_predicate(combine):
     with pytest.raises(QueryError):
         combine(LinearQuery.vector(DOMAIN, 1))
+
+
+FORMS = [
+    "",
+    "WHERE employed",
+    "WHERE NOT employed AND age IS NOT NULL",
+    "WHERE age BETWEEN 2 AND 7 AND state IN ('AL', 'WA')",
+    "WHERE generation = '3-6' OR state <> 'AL'",
+    "WHERE NOT (age < 5 AND employed) AND NOT state = 'NY'",
+    "WHERE age IS NULL OR state = 'WA'",
+    "WHERE age > 20",
+    "WHERE state LIKE 'N%' AND age < 4",
+]
+GROUPS = ["", "state", "employed, state", "age", "generation, employed"]
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_every_combination_of_measures_conditions_and_groups_is_duckdbs(ask, groups):
+    """Counts, sums and averages of columns with and without NULL, filtered and not, side by side."""
+    numbers = [
+        f"{aggregate}({name}){condition}"
+        for name in ("wage", "hours", "balance")
+        for aggregate in ("COUNT", "SUM", "AVG")
+        for condition in ("", " FILTER (WHERE employed)", " FILTER (WHERE age > 3)")
+    ]
+    keys = groups.split(", ") if groups else []
+    compared = 0
+    for condition in FORMS:
+        by = f" GROUP BY {groups}" if groups else ""
+        wanted = ", ".join([*keys, "COUNT(*)", *numbers])
+        ours, theirs = ask(f"SELECT {wanted} FROM people {condition}{by}")
+        found = {tuple(map(str, row[: len(keys)])): row[len(keys) :] for row in theirs}
+        for row in ours:
+            # Groups without rows are shown: counts and sums are 0, averages NULL.
+            expected = found.get(tuple(map(str, row[: len(keys)])), (0,) + (None,) * len(numbers))
+            for name, own, other in zip(["COUNT(*)", *numbers], row[len(keys) :], expected, strict=True):
+                compared += other is not None
+                if name.startswith("AVG"):
+                    assert (own is None) == (other is None), (name, condition, row)
+                assert float(own or 0) == pytest.approx(float(other or 0)), (name, condition, row)
+    assert compared > 100
