@@ -293,7 +293,7 @@ def test_nearly_all_means_95_in_100_of_20_or_more_that_are_not_empty(tmp_path, o
     strays, blanks = ["x"] * odd, ["", " \t"] * (empty // 2)
     table = pa.table(
         {
-            "number": [str(n % 9) for n in range(good)] + strays + blanks,
+            "number": [str(2 + n % 9) for n in range(good)] + strays + blanks,
             "day": ["2024-02-10"] * good + strays + blanks,
         }
     )
@@ -742,3 +742,19 @@ def test_a_census_file_of_forty_columns_is_proposed_whole_and_checks(tmp_path, c
     assert "e+40 cells" in shown
     assert re.search(r"2 780 780 [\d.]+ \(\w+, \w+\) [\d.]+ \(\w+, \w+\) 0 -", shown)
     assert re.search(r"3 9,880 0 - - 9,880 [\d.]+", shown)
+
+
+def test_yes_and_no_are_attributes_and_codes_are_no_measures(tmp_path):
+    rows = range(400)
+    table = pa.table(
+        {
+            "member": [n % 2 for n in rows],
+            "zip": [10_000 + 137 * (n % 300) for n in rows],
+            "pay": [1_000.5 + 37 * (n % 90) for n in rows],
+        }
+    )
+    config, text = init(_copy(table, tmp_path / "people.parquet"), quickly=True)
+    kinds = {each.name: type(each) for each in config.domain.attributes}
+    assert kinds == {"member": Boolean, "zip": Binned, "pay": Binned}
+    assert [measure.name for measure in config.domain.measures] == ["pay"]
+    assert "noise grows with them" in text

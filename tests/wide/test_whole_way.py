@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import pytest
 import sharewell
 from sharewell import wire
 from tests.cli.commands import said
+from tests.cli.test_shell import RUN
 from tests.wide.census import CATEGORIES, write_census
 
 pytestmark = pytest.mark.slow
@@ -60,10 +60,9 @@ def questions() -> Iterator[tuple[str, str, bool]]:
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
     """`sharewell serve` in a process of its own; its address."""
-    script = Path(sys.executable).with_name("sharewell")
     screen = folder / "screen.txt"
     with screen.open("w") as output:
-        command = [script, "serve", "sharewell.toml", "--port", "0"]
+        command = [*RUN, "serve", "sharewell.toml", "--port", "0"]
         started = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
     try:
         while (found := re.search(r"at (http://\S+);", screen.read_text(encoding="utf-8"))) is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import MAX_DENSE
-from sharewell.errors import OverBudget, QueryError, UnknownPayer
+from sharewell.errors import LedgerCorrupt, OverBudget, QueryError, SharewellError, UnknownPayer
 from sharewell.mechanisms.declaration import Guarantee, PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.planned_seed import PlannedSeed
@@ -383,13 +384,40 @@ Seed = Strategy | MarginalSeed | PlannedSeed
 
 def decode(domain: Domain, data: Mapping[str, Any]) -> Measurable:
     """The block or seed that a ledger holds as plain data."""
-    return decode_seed(domain, data) if is_seed(data) else Block.from_json(domain, data)
+    if is_seed(data):
+        return decode_seed(domain, data)
+    with _reading():
+        block = Block.from_json(domain, data)
+        if any(row.is_zero for row in block):
+            raise QueryError("One of them has no cell.")
+    return block
 
 
 def decode_seed(domain: Domain, data: Mapping[str, Any]) -> Strategy | MarginalSeed:
     """The seed that a ledger holds as plain data."""
     kind: type[Strategy | MarginalSeed] = Strategy if data["kind"] == Strategy.kind else MarginalSeed
-    return kind.from_json(domain, data)
+    with _reading():
+        return kind.from_json(domain, data)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Refuse rows of another form than a ledger has, whatever is wrong with them."""
+    try:
+        yield
+    except (
+        SharewellError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+    ) as error:
+        reason = f" {error.message}" if isinstance(error, SharewellError) else ""
+        raise LedgerCorrupt(
+            f"The ledger has a charge whose rows cannot be read.{reason}",
+            hint="Run `sharewell verify`, and restore a backup.",
+        ) from error
 
 
 def is_seed(measured: Mapping[str, Any]) -> bool:

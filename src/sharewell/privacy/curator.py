@@ -415,18 +415,14 @@ class Curator:
             mine = {n: each for n, each in self._past.released.items() if self._sees(each[0])}
             for number in mine:
                 del self._past.released[number]
-        return [
-            Measurement(
-                decode(self.domain, charged.purpose["measure"]),
-                values,
-                self._variances(stored_scales(charged, len(values))),
-                _cost(charged),
-                charged.bill,
-                number,
-            )
-            for number, (charged, released) in mine.items()
-            for values in [released.values]
-        ]
+        found = []
+        for number, (charged, released) in mine.items():
+            block, values = decode(self.domain, charged.purpose["measure"]), released.values
+            if len(block) != len(values):
+                raise inconsistent("it released another number of values than it charged for")
+            variances = self._variances(stored_scales(charged, len(values)))
+            found.append(Measurement(block, values, variances, _cost(charged), charged.bill, number))
+        return found
 
     # Sparse vectors
 

@@ -127,19 +127,26 @@ def scale_runs(scales: NDArray[np.float64]) -> list[list[Any]]:
 
 def stored_rows(charged: Charged) -> int:
     """The number of rows that a charge pays for, by the runs of their scales."""
-    counts = [count for _, count in charged.purpose["scales"]]
-    if not all(type(count) is int and count > 0 for count in counts):
-        raise inconsistent("it charged for noise on no rows")
-    return sum(counts)
+    return sum(count for _, count in _stored_runs(charged))
 
 
 def stored_scales(charged: Charged, rows: int) -> NDArray[np.float64]:
     """The noise scale of each row that a charge pays for; refuses those of another number of rows."""
-    runs = charged.purpose["scales"]
-    if stored_rows(charged) != rows:
+    runs = _stored_runs(charged)
+    if sum(count for _, count in runs) != rows:
         raise inconsistent("it charged for another number of rows")
-    scales = np.array([float.fromhex(scale) for scale, _ in runs])
-    return np.repeat(scales, [count for _, count in runs])
+    return np.repeat(np.array([scale for scale, _ in runs]), [count for _, count in runs])
+
+
+def _stored_runs(charged: Charged) -> list[tuple[float, int]]:
+    """The noise scales that `scale_runs` wrote."""
+    try:
+        runs = [(float.fromhex(scale), count) for scale, count in charged.purpose["scales"]]
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise inconsistent("the noise scales of a charge cannot be read") from None
+    if not all(type(count) is int and count > 0 for _, count in runs):
+        raise inconsistent("it charged for noise on no rows")
+    return runs
 
 
 def inconsistent(how: str) -> PrivacyError:
