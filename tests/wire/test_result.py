@@ -169,6 +169,8 @@ class TestLookingUp:
         for read in readers:
             with pytest.raises(RequestError, match=r"a table of 3 rows and 2 columns, not one number"):
                 read(BY_AGE)
+        assert not hasattr(BY_AGE, "source")
+        assert getattr(BY_AGE, "value", None) is None
 
     def test_rows_can_be_unpacked(self):
         assert [(group, int(count)) for group, count in BY_AGE] == [
