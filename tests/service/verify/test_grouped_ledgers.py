@@ -166,10 +166,11 @@ def test_a_charge_that_was_changed_is_found_and_never_a_crash(seed, tmp_path):
 @pytest.mark.parametrize("way", ["lost", "swapped", "last lost", "doubled", "first lost"])
 def test_a_release_with_lost_or_moved_parts_is_refused_at_the_start(way, tmp_path):
     events = list(good())
-    first = next(at for at, e in enumerate(events) if isinstance(e, Released) and e.rest > 4)
-    last = first
-    while isinstance(events[last], Released) and events[last].rest:  # type: ignore[attr-defined]
-        last += 1
+    parts = [at for at, e in enumerate(events) if isinstance(e, Released) and e.rest > 4]
+    first = parts[0]
+    last = next(
+        at for at, e in enumerate(events) if at > first and isinstance(e, Released) and not e.rest
+    )
     match way:
         case "lost":
             del events[first + 1]
