@@ -49,7 +49,7 @@ def questions() -> Iterator[tuple[str, str, bool]]:
             f"SELECT COUNT(*) FROM census WHERE {chosen}",
             f"SELECT sex, COUNT(*) FROM census WHERE age BETWEEN {at % 40} AND 60 GROUP BY sex",
             f"SELECT SUM(wage_per_hour), AVG(wage_per_hour) FROM census WHERE age > {at % 60}",
-            f"SELECT {a}, COUNT(*), AVG(dividends) FROM census WHERE sex = 'sex 1' GROUP BY {a}",
+            f"SELECT enrolled, COUNT(*), AVG(dividends) FROM census WHERE {chosen} GROUP BY enrolled",
             "SELECT race, enrolled, COUNT(*) FROM census GROUP BY race, enrolled",
             f"SELECT COUNT(capital_gain), SUM(weight) FROM census WHERE NOT ({chosen})",
             f"SELECT COUNT(*) FROM census WHERE sex = 'sex 0' AND age < {1 + at % 80}",

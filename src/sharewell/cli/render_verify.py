@@ -141,6 +141,7 @@ def _format_certificate(report: Report) -> str:
         return "Certificate: there is no answer to judge."
     holds = "holds" if report.holds else "does not hold"
     return (
-        f"Certificate: it {holds} over {pluralize(report.entries, 'entry', 'entries')}. Worst ratio "
+        f"Certificate: it {holds} over {pluralize(report.entries, 'entry', 'entries')}, of which "
+        f"{report.checked:,} were checked by a second implementation. Worst ratio "
         f"{report.worst_ratio:.4g}, worst interference {report.worst_interference:.4g}."
     )

@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharewell import DataVector
+from sharewell import DataVector, compile_sql
 from sharewell.config import parse_config
 from sharewell.errors import LedgerCorrupt, SharewellError
 from sharewell.mechanisms.base import is_seed
 from sharewell.privacy import measurement
 from sharewell.privacy.ledger import Charged, Event, MemoryLedger, QuestionLedger, Released
+from sharewell.query.block import ParallelBlock
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.tokens import TokenStore
 from sharewell.service.verify import verify
+from sharewell.service.verify.accounts import has_own_units
 from tests.service.faults.bookkeeping import whole_events
 from tests.service.verify.ledgers import ask_all, written
 
@@ -211,3 +213,13 @@ def test_a_flipped_bit_of_the_stored_events_is_refused(seed, tmp_path):
     assert not verify(path).ok
     with pytest.raises(LedgerCorrupt):
         opens(path)
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_a_wrong_unit_of_a_sum_is_found(neighbours, monkeypatch):
+    """Half of the truth, which is what a bound alone charges for values on both sides of 0."""
+    block = compile_sql(ASKED[1][1], CONFIG.domain).blocks[1].primitive
+    assert has_own_units(block, neighbours)
+    units = ParallelBlock.units
+    monkeypatch.setattr(ParallelBlock, "units", lambda self, kind: units(self, kind) // 2)
+    assert not has_own_units(block, neighbours)

@@ -36,10 +36,13 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.privacy.measurement import scale_runs, stored_rows
 from sharewell.privacy.sparse_vector import SparseVectorPlan
-from sharewell.query.block import Measurable, ParallelBlock
+from sharewell.query.block import Measurable, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.service.verify.audit import MALFORMED, Audit, LedgerSnapshot, read_settings
+
+#: The most weights of a block that are written out to check its units.
+MOST_WEIGHTS = 200_000
 
 
 class AccountsAudit(Audit):
@@ -265,7 +268,8 @@ class AccountsAudit(Audit):
             if self._curator is None:
                 return
             block = _read_block(self._curator.domain, charged.purpose["measure"])
-            if scale_runs(self._curator.scales(block, cost)) != charged.purpose["scales"]:
+            stated = scale_runs(self._curator.scales(block, cost)) == charged.purpose["scales"]
+            if not stated or not has_own_units(block, self._curator.neighbours):
                 self._report_noise(number)
         else:
             self.fault("purpose", number, "The charge does not say what it pays for.")
@@ -335,6 +339,31 @@ class AccountsAudit(Audit):
         if not self.snapshot.is_lost(charge):
             text = f"The event {does} event {charge}, which is not an earlier charge for it."
             self.fault("no-charge", number, text)
+
+
+def has_own_units(block: Measurable, neighbours: Neighbours) -> bool:
+    """Whether the units of a block's rows are what one person can change in them, cell by cell.
+
+    The kernel computes them from diagrams; here all weights are written out, where there are few.
+    """
+    domain = block.domain
+    if not isinstance(block, ParallelBlock) or domain.size * len(block) > MOST_WEIGHTS:
+        return True
+    units = []
+    for row in block:
+        weights = row.to_vector().reshape(-1, domain.vectors)
+        low, high, at = weights[:, 0], weights[:, 0], 1
+        for measure in domain.measures:
+            # A row without a value adds nothing; one with a value adds a count where it may have none.
+            options = [np.zeros(len(weights))] if measure.nullable else []
+            counted = weights[:, at] if measure.nullable else 0.0
+            at += measure.nullable
+            options += [counted + weights[:, at] * end for end in (measure.lowest, measure.highest)]
+            at += 1
+            low, high = low + np.min(options, axis=0), high + np.max(options, axis=0)
+        least, most = min(low.min(), 0.0), max(high.max(), 0.0)
+        units.append(max(most, -least) if neighbours == "add-remove" else most - least)
+    return bool(np.array_equal(block.units(neighbours), units))
 
 
 def _in_hex(scales: NDArray[np.float64]) -> list[str]:
