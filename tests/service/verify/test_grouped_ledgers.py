@@ -218,7 +218,7 @@ def test_a_flipped_bit_of_the_stored_events_is_refused(seed, tmp_path):
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
 def test_a_wrong_unit_of_a_sum_is_found(neighbours, monkeypatch):
     """Half of the truth, which is what a bound alone charges for values on both sides of 0."""
-    block = compile_sql(ASKED[1][1], CONFIG.domain).blocks[1].primitive
+    block = compile_sql(ASKED[1][1], CONFIG.domain).blocks[1].primitive.filled[0]
     assert has_own_units(block, neighbours)
     units = ParallelBlock.units
     monkeypatch.setattr(ParallelBlock, "units", lambda self, kind: units(self, kind) // 2)
