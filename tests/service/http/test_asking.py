@@ -9,6 +9,7 @@ import pytest
 from sharewell.errors import LedgerUnavailable
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http import health
+from tests.service.beginning import begun
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.waiting import comes_true
 
@@ -152,3 +153,49 @@ def test_a_ledger_that_fails_is_503_and_not_ready_until_it_works(tmp_path, monke
         monkeypatch.setattr(ledger, "append_many", works)
         assert ann.ask().status_code == 200
         assert ann.client.get("/readyz").json() == {"ready": True}
+
+
+def test_sums_and_averages_of_a_measure_are_answered_over_http(tmp_path):
+    """Described, quoted in its own unit, answered with intervals within its bounds."""
+    (tmp_path / "people.csv").write_text("sex,pay\n" + "F,40\nM,60\nM,\n" * 300)
+    path = tmp_path / "people.toml"
+    path.write_text("""
+        [dataset]
+        source = "people.csv"
+        population = 900
+        [budget]
+        epsilon = 10
+        error_threshold = 20
+        [attributes.sex]
+        type = "category"
+        categories = ["F", "M"]
+        [measures.pay]
+        low = 0
+        high = 100
+        step = 0.5
+        [analysts.ann]
+        share = "1/2"
+        [service]
+        release_every = 0.002
+        certificate = false
+    """)
+    with running(begun(path)) as server:
+        ann = server.analyst()
+        [measure] = ann.get().json()["measures"]
+        assert (measure["name"], measure["low"], measure["high"], measure["step"]) == (
+            "pay",
+            0,
+            100,
+            0.5,
+        )
+        sql = "SELECT sex, AVG(pay), SUM(pay), COUNT(pay) FROM people GROUP BY sex"
+        quote = ann.post("/quote", {"sql": sql}).json()
+        assert quote["paid"]["group_sizes"][0] > 0
+        answer = ann.ask(sql).json()["answer"]
+        truths = {"F": (40, 12_000, 300), "M": (60, 18_000, 300)}
+        for sex, *numbers in answer["rows"]:
+            for number, truth in zip(numbers, truths[sex], strict=True):
+                low, high = number["interval"]
+                middle = (low + high) / 2
+                # Six times as wide: less than one run in 10^6 is outside.
+                assert abs(truth - middle) <= 6 * (high - low) / 2 + 1e-9
