@@ -56,12 +56,13 @@ from sharewell.service.intervals import (
     ratio,
 )
 
-#: Where a value may have come from, the least reliable first.
+#: Where a value may have come from: of several, a number has the first. What was measured before is as
+#: reliable as what is measured now; a number that was paid for now in part is not called cached.
 LEAST_RELIABLE_FIRST: tuple[str, ...] = (
     "synthetic",
     "reconstructed",
-    "cached",
     "measured",
+    "cached",
     "public",
 )
 

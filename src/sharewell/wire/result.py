@@ -370,6 +370,8 @@ class Quote(Message):
     def _errors(self, offer: Offer) -> str:
         known = []
         names = self.number_columns
+        if not names:
+            return "public values only"
         sizes = offer.group_sizes or (None,) * len(names)
         for name, error, size in zip(names, offer.standard_errors, sizes, strict=True):
             if error is not None:

@@ -129,9 +129,22 @@ def undetermined_as_null(stored: dict) -> dict:
     return stored
 
 
+def _rows(now: dict, stored: dict) -> list[tuple]:
+    answers = (now["answer"], stored["answer"])
+    return list(zip(*(answer["rows"] for answer in answers), strict=True)) if all(answers) else []
+
+
 def given_again(now: dict, stored: dict) -> bool:
-    """Whether a ticket is as it was stored; intervals of rows that noise has chosen are wider now."""
+    """Whether a ticket is as it was stored; intervals of rows that noise has chosen are wider now.
+
+    An average that was paid for in part was called cached.
+    """
     stored = undetermined_as_null(stored)
+    for row, before in _rows(now, stored):
+        for number, old in zip(row, before, strict=True):
+            if isinstance(number, dict) and (number["source"], old["source"]) == ("measured", "cached"):
+                assert stored["answer"]["cost"] != "0"
+                number["source"] = "cached"
     if stored["answer"] and ("HAVING" in stored["sql"] or "LIMIT" in stored["sql"]):
         for row, before in zip(now["answer"]["rows"], stored["answer"]["rows"], strict=True):
             for number, old in zip(row, before, strict=True):
