@@ -113,6 +113,9 @@ def serve(
     allowed_host: Annotated[
         list[str] | None, option("Accept this Host header; repeatable.", "NAME")
     ] = None,
+    standby: Annotated[
+        bool, flag("Wait until the server that has the ledger is gone, then serve.", "--standby")
+    ] = False,
     log: Annotated[str | None, option("Request log. Default: standard error.", "FILE")] = None,
 ) -> None:
     """Serve datasets over HTTP until interrupted."""
@@ -129,6 +132,7 @@ def serve(
         tls_key=tls_key,
         behind_proxy=behind_proxy,
         allowed_hosts=allowed_host or (),
+        standby=standby,
         log=log,
         echo=typer.echo,
     )

@@ -61,8 +61,6 @@ MAX_KEY_LENGTH = 200
 MAX_PAGE = 1_000
 #: What keys of this process are made from.
 _KEYS, _KEY_SECRET = itertools.count(), secrets.token_bytes(32)
-#: How long to wait until another process has closed the ledger, in seconds.
-LEDGER_WAIT = 30.0
 #: How often a quote that waits for its turn checks whether it was cancelled, in seconds.
 CANCEL_POLL = 0.2
 #: About how many elementary operations one core does in a second, and how long it takes to make an
@@ -148,11 +146,11 @@ class DatasetService:
         cls,
         config: Config,
         *,
-        wait: bool = False,
+        wait: float = 0.0,
         temporary: bool = False,
         release_every: float = 0.0,
     ) -> DatasetService:
-        """Open ledger, data and tokens as configured; with `wait`, once the last writer is gone.
+        """Open ledger, data and tokens as configured; `wait` seconds at most for the last writer to go.
 
         The dataset must have been begun. With `temporary`, ledger and tokens are made for this time
         only: the budget starts anew, which is sound on made-up rows alone, and refused where the source
@@ -170,7 +168,7 @@ class DatasetService:
                 _log.warning("%s has a temporary ledger: its budget starts anew each time.", config.name)
             else:
                 tokens = TokenStore(service.access)
-                ledger = open_dataset(config, wait=LEDGER_WAIT if wait else 0.0)
+                ledger = open_dataset(config, wait=wait)
             opened.callback(ledger.close)
             dataset = cls(
                 config,

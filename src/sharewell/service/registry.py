@@ -28,7 +28,7 @@ class DatasetRegistry:
 
     @classmethod
     def open(
-        cls, paths: Iterable[str | Path], *, wait: bool = False, plan: bool = False
+        cls, paths: Iterable[str | Path], *, wait: float = 0.0, plan: bool = False
     ) -> DatasetRegistry:
         """Open one dataset for each configuration file, or none of them.
 

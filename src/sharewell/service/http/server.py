@@ -20,7 +20,7 @@ import uvicorn
 from fastapi import FastAPI
 from threadpoolctl import threadpool_limits
 
-from sharewell.errors import ConfigError
+from sharewell.errors import ConfigError, LedgerInUse
 from sharewell.gc_tuning import tune_gc
 from sharewell.service.http.app import create_app
 from sharewell.service.http.log import open_log
@@ -31,6 +31,9 @@ KEEP_ALIVE_SECONDS = 75
 #: How long last responses may take when the server closes, and how long closing may take in all, in
 #: seconds.
 RESPONSE_SECONDS, CLOSING_SECONDS = 10, 20
+#: How long to wait until another process has closed the ledger, and for how long at a time while
+#: standing by, in seconds.
+LEDGER_WAIT, STANDBY_WAIT = 30.0, 1.0
 UNFINISHED = (
     "Closing took more than {seconds} seconds: a ledger does not respond, or questions take long. They "
     "are stored, and answered after the next start.\n"
@@ -50,11 +53,13 @@ def serve(
     tls_key: str | Path | None = None,
     behind_proxy: bool = False,
     allowed_hosts: Collection[str] = (),
+    standby: bool = False,
     log: str | None = None,
     echo: Callable[[str], object] = print,
 ) -> None:
     """Serve one dataset for each configuration file until SIGTERM or Ctrl-C.
 
+    With `standby`, it waits until the server that has the ledgers is gone, and then takes its place.
     `log` names a file for the log; stderr if omitted. `echo` prints messages for the operator. An
     address that other machines can reach needs a certificate, or a proxy that has one.
     """
@@ -78,16 +83,32 @@ def serve(
             warning = NO_PROXY.format(host=host)
             echo(f"Warning: {warning}")
             request_log.write("warning", message=warning)
+
+        def open_registry() -> DatasetRegistry:
+            while True:
+                try:
+                    wait = STANDBY_WAIT if standby else LEDGER_WAIT
+                    return DatasetRegistry.open(paths, wait=wait, plan=True)
+                except LedgerInUse:
+                    if not standby or app.state.sharewell.closing:
+                        raise
+
+        if standby:
+            echo("Standing by: questions are answered once the other server is gone.")
         app = create_app(
-            partial(DatasetRegistry.open, paths, wait=True, plan=True),
+            open_registry,
             log=request_log,
             allowed_hosts=_host_names(host, allowed_hosts, behind_proxy),
             behind_proxy=behind_proxy,
             on_open=partial(_announce, _url(listener, host, tls is not None), echo),
         )
         make_server(app, tls).run(sockets=[listener])
-        if app.state.sharewell.failure is not None:
-            raise app.state.sharewell.failure
+        failure = app.state.sharewell.failure
+        if standby and isinstance(failure, LedgerInUse):
+            echo("Closed. The other server has the ledger.")
+            return
+        if failure is not None:
+            raise failure
         echo("Closed. All questions are in the ledger.")
 
 
