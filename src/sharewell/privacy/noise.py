@@ -49,6 +49,9 @@ class ExactNoise:
 
     exact = True
 
+    def __init__(self) -> None:
+        _sampler("laplace", 1.0)  # Imports OpenDP now, so that the first question does not wait for it.
+
     def laplace(self, scale: float, size: int) -> NDArray[np.int64]:
         """Exact discrete Laplace draws."""
         return _draw("laplace", scale, size)
