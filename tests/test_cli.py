@@ -112,7 +112,7 @@ def test_plan_compares_settings_and_says_what_to_write(tmp_path):
     config.write_text(SMALL)
     shown = RUN.invoke(app, ["plan", str(config), "--top", "3"])
     assert shown.exit_code == 0
-    assert "The best 3 of 60 settings" in shown.stdout
+    assert "The best 3 of 128 settings" in shown.stdout
     plain = json.loads(RUN.invoke(app, ["plan", str(config), "--top", "1", "--json"]).stdout)
     best = plain["candidates"][0]
     assert f'seed = "{best["seed"]}"' in shown.stdout

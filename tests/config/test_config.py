@@ -365,7 +365,7 @@ def test_measures_are_read_and_summed(tmp_path):
         (
             "step = 0.01",
             "step = 1e-12",
-            "100,000,000,000,000.0 steps",
+            "100,000,000,000,000 steps",
             "high = 99.5 and step = 0.00000005.",
         ),
         ("low = -0.5", "low = 99.5", "measures.wage: 'wage' requires low < high", "Correct its bounds."),

@@ -184,7 +184,7 @@ def test_a_row_without_a_value_is_dropped_only_where_the_measure_is_not_nullable
         (lambda: Measure("w", "w", 1, 1, 1), "low < high"),
         (lambda: Measure("w", "w", 0, 1, 0), "positive step"),
         (lambda: Measure("w", "w", 0, 1, 0.3), "3.33.* steps apart"),
-        (lambda: Measure("w", "w", 0, 2**32, 1), "4,294,967,296.0 steps apart"),
+        (lambda: Measure("w", "w", 0, 2**32, 1), "4,294,967,296 steps apart"),
         (lambda: Measure("w", "w", 0, 1, 1, nullable=UNTYPED), "True or False"),
         (lambda: Domain([Boolean("a")], [Measure("A", "w", 0, 1, 1)]), "Duplicate name 'A'"),
         (lambda: Domain([Boolean("a")], [Measure("w", "w", 0, 1, 1)] * 2), "Duplicate name 'w'"),

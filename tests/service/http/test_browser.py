@@ -44,6 +44,7 @@ def test_a_token_is_exchanged_for_a_session(server, browser):
         "name": "ann",
         "role": "analyst",
         "csrf": "",
+        "begun": True,
     }
     assert browser.get(ME).json()["analyst"] == "ann"
     asked = browser.post("/v1/datasets/people/ask", {"sql": COUNT})

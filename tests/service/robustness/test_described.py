@@ -74,6 +74,7 @@ SELDOM = {
     "DELETE /v1/datasets/{dataset}/analysts/{name}",
     "POST /v1/datasets/{dataset}/analysts/{name}/token",
     "GET /v1/datasets/{dataset}/certificate",
+    "POST /v1/datasets/{dataset}/close-round",
 }
 SESSION = requests.Session()
 SESSION.trust_env = False

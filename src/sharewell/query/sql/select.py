@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
@@ -494,12 +495,18 @@ class Draft:
 
     def _aliased(self, node: exp.Column) -> exp.Expr | None:
         """Return the item of the SELECT list that an alias names."""
-        key = _name_key(node)
+        item = self._items_by_alias.get(_name_key(node))
+        found: exp.Expr | None = item and item.unalias().unnest()
+        return found
+
+    @cached_property
+    def _items_by_alias(self) -> dict[NameKey, exp.Expr]:
+        """The first item of the SELECT list for each name of an alias."""
+        found = dict[NameKey, exp.Expr]()
         for item in self.select.expressions:
-            if key in _alias_keys(item):
-                found: exp.Expr = item.unalias().unnest()
-                return found
-        return None
+            for key in _alias_keys(item):
+                found.setdefault(key, item)
+        return found
 
     def position(self, node: exp.Literal) -> int:
         """Return the place of an item of the SELECT list; 1.0 and 01 are not positions."""
