@@ -23,7 +23,7 @@ import pytest
 import typer.main
 
 from sharewell import cli
-from sharewell.service.http.metrics import Metrics
+from sharewell.service.http.monitoring import Metrics
 from tests.pages import CURATOR, TUTORIAL, Block, blocks_to_run, compare, read
 
 #: The port on the page. The test takes any that is free, and reads this as that one.

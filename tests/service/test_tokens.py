@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from sharewell.errors import ConfigError, RequestError
 from sharewell.service import tokens as access_module
-from sharewell.service.ledger.file_lock import FileLock
+from sharewell.service.ledger.files import FileLock
 from sharewell.service.tokens import Principal, TokenStore
 
 ANN, CURATOR = Principal("ann", "analyst"), Principal("curator", "curator")

@@ -11,7 +11,7 @@ from sharewell.config import Config
 from sharewell.errors import RequestError, advice
 from sharewell.privacy.ledger import Granted, Left
 from sharewell.service.ledger import open_ledger
-from sharewell.service.ledger.private_files import create_private
+from sharewell.service.ledger.files import create_private
 from sharewell.service.tokens import Principal, Role, TokenStore
 
 

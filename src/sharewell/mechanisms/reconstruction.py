@@ -333,15 +333,17 @@ class Reconstruction:
         """The kinds of solver to try, best first; always the same for the same measurements."""
         known = self.measurements
         cells, rows = known.strategy.domain.size, known.count
-        if known.determined and not self._is_vague():
+        if not known.determined:
+            yield Contrasts.of
+            yield Contrasts.without_seed
+            return
+        if not self._is_vague():
             if cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
                 yield Sparse
             if cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS):
                 yield Dense.of
             yield Contrasts.of
-        yield Contrasts.beside_vague_seed if known.determined else Contrasts.of
-        if not known.determined:
-            yield Contrasts.without_seed
+        yield Contrasts.beside_vague_seed
 
     def _is_vague(self, least_variance: float = float("inf")) -> bool:
         """Whether the seed is vague beside the rows, and one more of this variance."""
@@ -351,16 +353,15 @@ class Reconstruction:
 
     def _updated(self, kind: SolverType) -> Solver:
         """The solver of a kind, with all batches added; others are kept if they are used beside it."""
-        batches, least = self.measurements.batches, self._noise_floor()
-        if kind == Contrasts.without_seed:
-            least = 0.0
-        elif least != self._least_noise:
+        batches, floor = self.measurements.batches, self._noise_floor()
+        least = 0.0 if kind == Contrasts.without_seed else floor
+        if kind != Contrasts.without_seed and least != self._least_noise:
             self._solvers.pop(kind, None)
             self._least_noise = least
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
         for batch in batches[seen:]:
             solver.observe(_noisier(batch, least) if least else batch)
-        beside = (Contrasts.of, Contrasts.without_seed) if self._noise_floor() else ()
+        beside = (Contrasts.of, Contrasts.without_seed) if floor else ()
         if kind is not Sparse:
             self._solvers = {
                 other: found

@@ -175,7 +175,7 @@ class Strategy:
             sum(1 << at for at, rows in enumerate(part) if rows.matrix is None) for part in self.parts
         ]
 
-    @property
+    @cached_property
     def determines_all(self) -> bool:
         """Whether every query can be reconstructed from the rows."""
         if self.marginals is not None:

@@ -31,8 +31,7 @@ from sharewell.errors import (
 )
 from sharewell.privacy.ledger import Begun, CuratorAction, Event, Granted, Left, Recovered
 from sharewell.service.ledger import DurableLedger, open_ledger
-from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import is_open_to_others
+from sharewell.service.ledger.files import FileLock, is_open_to_others
 from sharewell.service.ledger.store import Head
 from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witness, read_key
 

@@ -477,18 +477,14 @@ class RowNumbers:
         return {True, False, None}
 
 
+@lru_cache(maxsize=1024)
 def widening(count: int, *, laplace: bool) -> float:
     """How much wider 95 % intervals must be for several to hold at once, by Bonferroni's inequality.
 
     >>> round(widening(20, laplace=False), 3), round(widening(20, laplace=True), 3)
     (1.543, 2.0)
     """
-    return _widening(max(1, count), laplace)
-
-
-@lru_cache(maxsize=1024)
-def _widening(count: int, laplace: bool) -> float:
-    if count == 1:
+    if count <= 1:
         return 1.0
     if laplace:
         return math.log(20 * count) / math.log(20)

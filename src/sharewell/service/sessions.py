@@ -15,7 +15,7 @@ from threading import Lock
 from typing import Any
 
 from sharewell.errors import ConfigError
-from sharewell.service.ledger.private_files import replace_private
+from sharewell.service.ledger.files import replace_private
 from sharewell.service.tokens import Principal, TokenStore
 
 #: The format of the sessions file.

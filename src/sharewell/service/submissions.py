@@ -7,6 +7,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from threading import Condition, Lock
 from typing import Any
 
@@ -111,12 +112,12 @@ class Submission:
             self._statement = self._compile(self.sql)
         return self._statement
 
-    @property
+    @cached_property
     def large(self) -> bool:
         """Whether computing it takes so long that others must not wait for it."""
         return self.seconds > LARGE_SECONDS or self.size > LARGE_SIZE
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many answers it has; 0 where a question of the past can no longer be compiled."""
         try:

@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from sharewell.config.section import validate_person
 from sharewell.errors import ConfigError, LedgerInUse, RequestError
-from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import replace_private
+from sharewell.service.ledger.files import FileLock, replace_private
 
 Role = Literal["analyst", "curator"]
 

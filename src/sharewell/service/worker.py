@@ -249,6 +249,7 @@ class Worker:
         """Number new questions and queue them with the scheduler: the events to store."""
         events: list[Event] = []
         analysts, now = self.state.mechanism.analysts, time.monotonic()
+        first = len(self._ledger) if submissions else 0
         for submission in submissions:
             # Some were stored after all, in a commit that seemed to fail.
             if submission.number != UNSTORED or submission.done:
@@ -259,7 +260,7 @@ class Worker:
             if submission.deadline < now:
                 self._submissions.drop([submission], overloaded())
                 continue
-            submission.number = len(self._ledger) + len(events)
+            submission.number = first + len(events)
             events.append(submission.asked)
             self.state.scheduler.submit(submission.analyst, submission)
         return events

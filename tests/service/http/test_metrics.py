@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from sharewell.service.http.metrics import BUCKETS, Metrics
+from sharewell.service.http.monitoring import BUCKETS, Metrics
 
 ROUTES = st.sampled_from(["/v1/datasets/{dataset}/ask", '/odd "\\ \n', None])
 MOMENTS = st.one_of(st.floats(0, 100), st.sampled_from(BUCKETS))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell.service.http.health import LoopDelay
+from sharewell.service.http.monitoring import LoopDelay
 from sharewell.service.release_slots import ReleaseSlots as Slots
 from tests.service.http.our_clock import OurClock
 

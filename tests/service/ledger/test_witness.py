@@ -9,7 +9,7 @@ import pytest
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.privacy.ledger import Begun, Charged, Done, Event, Granted, Left, Opened, Recovered
-from sharewell.service.ledger import Head, open_ledger, private_files
+from sharewell.service.ledger import Head, files, open_ledger
 from sharewell.service.ledger import witness as module
 from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witness, read_key
 
@@ -85,10 +85,10 @@ def full(*_):
 
 
 STEPS = {
-    "create": (private_files, "create_private"),
+    "create": (files, "create_private"),
     "sync the file": (os, "fsync"),
     "rename": (Path, "replace"),
-    "sync the folder": (private_files, "sync_folder"),
+    "sync the folder": (files, "sync_folder"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from sharewell.errors import RequestError
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http import dependencies
-from sharewell.service.http.health import LoopDelay
+from sharewell.service.http.monitoring import LoopDelay
 from tests.service.http.servers import COUNT, running, write_dataset
 from tests.service.robustness.guarding import all_gone, nothing_happens, standing, still_answers
 from tests.service.robustness.sockets import connected, get, post, replies, send, told

@@ -15,9 +15,8 @@ from starlette.requests import HTTPConnection
 from sharewell.errors import Closed
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http.errors import too_many_requests
-from sharewell.service.http.health import LedgerMonitor, LoopDelay
 from sharewell.service.http.log import Log
-from sharewell.service.http.metrics import Metrics
+from sharewell.service.http.monitoring import LedgerMonitor, LoopDelay, Metrics
 from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.release_slots import ReleaseSlots

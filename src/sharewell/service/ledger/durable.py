@@ -13,7 +13,7 @@ from threading import Lock
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.privacy.ledger import AnsweredFree, Asked, Ending, Event, QuestionLedger, StoredQuestion
 from sharewell.service.ledger.codec import decode, encode
-from sharewell.service.ledger.file_lock import FileLock
+from sharewell.service.ledger.files import FileLock
 from sharewell.service.ledger.store import BEGINNING, Head, QuestionRow, SideRows, Store, digest, link
 from sharewell.service.ledger.witness import Witness
 

@@ -13,8 +13,7 @@ from typing import ClassVar
 import orjson
 
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerMissing, LedgerUnavailable
-from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import create_private, sync_folder
+from sharewell.service.ledger.files import FileLock, create_private, sync_folder
 from sharewell.service.ledger.store import (
     CHUNK,
     QUESTION_CHUNK,

@@ -20,8 +20,7 @@ import orjson
 from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnavailable
 from sharewell.privacy.ledger import Begun, Charged, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger.codec import decode, encode
-from sharewell.service.ledger.file_lock import FileLock
-from sharewell.service.ledger.private_files import make_private_folder, replace_private
+from sharewell.service.ledger.files import FileLock, make_private_folder, replace_private
 from sharewell.service.ledger.store import Head
 
 FORMAT = "sharewell witness 1"
