@@ -20,9 +20,9 @@ from tests.service.waiting import comes_true
 ASK = "/v1/datasets/people/ask"
 #: The same server, in less of a test's time.
 HASTY = f"""
-from sharewell.service.http import health, server
+from sharewell.service.http import monitoring, server
 from sharewell.service.ledger import postgres
-health.PROBE_INTERVAL, health.PROBE_SECONDS = 0.1, 0.5
+monitoring.PROBE_INTERVAL, monitoring.PROBE_SECONDS = 0.1, 0.5
 server.RESPONSE_SECONDS, server.CLOSING_SECONDS = 1, 3
 # The ledger's own bound would come first.
 postgres.CLOSING_SECONDS = 60.0

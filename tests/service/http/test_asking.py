@@ -8,7 +8,7 @@ import pytest
 
 from sharewell.errors import LedgerUnavailable
 from sharewell.service.dataset import DatasetService
-from sharewell.service.http import health
+from sharewell.service.http import monitoring
 from tests.service.beginning import begun
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 from tests.service.waiting import comes_true
@@ -121,8 +121,8 @@ def test_a_store_that_does_not_respond_is_not_ready(tmp_path, monkeypatch):
             go_on.wait(60)
 
     monkeypatch.setattr(DatasetService, "probe", probe)
-    monkeypatch.setattr(health, "PROBE_INTERVAL", 0.01)
-    monkeypatch.setattr(health, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(monitoring, "PROBE_INTERVAL", 0.01)
+    monkeypatch.setattr(monitoring, "PROBE_SECONDS", 0.2)
     with running(write_dataset(tmp_path)) as server:
         client = server.client()
         comes_true(lambda: client.get("/readyz").status_code == 200)
