@@ -189,5 +189,12 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_MODULE_OF[name]), name)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Provide `%sharewell` in a notebook; IPython calls this for `%load_ext sharewell`."""
+    from sharewell.client.notebook import load
+
+    load(shell)
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})

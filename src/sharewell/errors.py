@@ -160,6 +160,11 @@ class SharewellError(Exception):
         hint = f" {self.hint}" if self.hint else ""
         return f"{self.message}{where}{hint}"
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython and notebooks show in place of a traceback: the sentence, in red."""
+        printable = "".join(each if each.isprintable() else "\ufffd" for each in str(self))
+        return [f"\x1b[31m{printable}\x1b[0m"]
+
 
 class DomainError(SharewellError, code="domain.invalid"):
     """The public description of the table is invalid."""

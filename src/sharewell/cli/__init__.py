@@ -5,9 +5,11 @@
     app          the Typer application: error messages, exit codes, pipes and Ctrl-C
     setup        init, check, plan, serve, verify, token, demo
     lifecycle    begin, adopt, recover
-    analyst      ask, answer, quote, budget, questions, dataset, certificate, done
+    analyst      ask, answer, shell, quote, budget, questions, dataset, certificate, done
     curator      ledger, analysts, pause, resume
     research     commands of installed distributions such as sharewell-lab
+    shell        the prompt of `sharewell shell`
+    export       CSV and Parquet
     connection   the options that select a service, and the session they open
     options      other options that commands share, and shell completion of file names
     render       tables and sentences for everything a service returns

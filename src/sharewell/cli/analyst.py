@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sharewell.cli.app import ExitCode
 from sharewell.cli.connection import Connection, with_connection
-from sharewell.cli.options import flag, option
+from sharewell.cli.options import flag, is_interactive, option
 from sharewell.errors import RequestError
 
 if TYPE_CHECKING:
     from sharewell import wire
+    from sharewell.cli.export import Export
     from sharewell.client import Session
 
 PANEL = "For analysts"
@@ -26,6 +28,10 @@ Wait = Annotated[
     float | None,
     option("Wait at most this long for the answer. Default: no limit.", "SECONDS", "--wait", min=0),
 ]
+AsCsv = Annotated[
+    bool, flag("Print CSV; a number n has the columns n, n_error, n_low, n_high.", "--csv")
+]
+Parquet = Annotated[str | None, option("Write a Parquet file with the columns of --csv.", "FILE")]
 NoWait = Annotated[bool, flag("Do not wait for a queued question.", "--no-wait")]
 
 
@@ -40,9 +46,12 @@ def ask(
     ] = None,
     wait: Wait = None,
     no_wait: NoWait = False,
+    as_csv: AsCsv = False,
+    parquet: Parquet = None,
 ) -> None:
     """Ask a question in SQL, and print the answer with its 95% interval and cost."""
     text = _read_sql(sql)
+    export = _export(connection, as_csv, parquet)
     key = uuid.uuid4().hex if key is None else key
     with connection.open() as session:
         try:
@@ -54,7 +63,7 @@ def ask(
                 err=True,
             )
             raise
-        _finish(connection, session, ticket, 0 if no_wait else wait)
+        _finish(connection, session, ticket, 0 if no_wait else wait, export)
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -64,11 +73,28 @@ def answer(
     number: Annotated[int, typer.Argument(help="The question's number.")],
     wait: Wait = None,
     no_wait: NoWait = False,
+    as_csv: AsCsv = False,
+    parquet: Parquet = None,
 ) -> None:
     """Print the answer to an earlier question."""
+    export = _export(connection, as_csv, parquet)
     with connection.open() as session:
         ticket = session.ticket(number)
-        _finish(connection, session, ticket, 0 if no_wait else wait)
+        _finish(connection, session, ticket, 0 if no_wait else wait, export)
+
+
+@commands.command(rich_help_panel=PANEL)
+@with_connection
+def shell(connection: Connection) -> None:
+    """Ask questions at a prompt, with completion of columns and values, and a history."""
+    if not is_interactive():
+        raise RequestError(
+            "The shell needs a terminal.", hint="To read SQL from standard input: sharewell ask -"
+        )
+    from sharewell.cli.shell import Shell, open_history
+
+    with connection.open() as session:
+        Shell(session, open_history(Path(typer.get_app_dir("sharewell")) / "history")).run()
 
 
 @commands.command(rich_help_panel=PANEL)
@@ -133,8 +159,16 @@ def _read_sql(sql: str) -> str:
     return text
 
 
+def _export(connection: Connection, as_csv: bool, parquet: str | None) -> Export:
+    from sharewell.cli.export import Export
+
+    export = Export(csv=as_csv, json=connection.as_json, parquet=parquet)
+    export.check()
+    return export
+
+
 def _finish(
-    connection: Connection, session: Session, ticket: wire.Ticket, timeout: float | None
+    connection: Connection, session: Session, ticket: wire.Ticket, timeout: float | None, export: Export
 ) -> None:
     """Wait for a question's answer, print it, and set the exit code."""
     from sharewell.cli.render import format_error, print_items, print_json, render_result
@@ -150,7 +184,7 @@ def _finish(
         raise
     if connection.as_json:
         print_json(ticket)
-    elif ticket.answer is not None:
+    elif ticket.answer is not None and not export.write(ticket.answer):
         print_items(*render_result(ticket.answer))
     if ticket.problem is not None:
         typer.echo(format_error(ticket.problem.to_error()), err=True)
