@@ -191,9 +191,7 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: Any) -> None:
     """Provide `%sharewell` in a notebook; IPython calls this for `%load_ext sharewell`."""
-    from sharewell.client.notebook import load
-
-    load(shell)
+    import_module("sharewell.client.notebook").load(shell)
 
 
 def __dir__() -> list[str]:
