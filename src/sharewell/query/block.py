@@ -183,6 +183,11 @@ class Block(Sequence[LinearQuery]):
             )
         return self.queries
 
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the queries take."""
+        return 512 * len(self) + diagram.nbytes(query.root for query in self.queries if query.root)
+
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data."""
         return {"kind": self.kind, "queries": [query.to_json() for query in self.queries]}
@@ -409,6 +414,14 @@ class GroupedBlock(ParallelBlock):
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row, in one pass over the data."""
         return data.by_group(self.base, self.groups).ravel()[self.places]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the rows take once they are made one by one."""
+        _, places = self.filled
+        if self.base.root is None or not places:
+            return 512 * len(self)
+        return 512 * len(self) + diagram.nbytes_by_group(self.base.root, self.groups, len(places))
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data: each attribute's groups as [group, number of cells] runs."""

@@ -467,9 +467,35 @@ def nbytes(nodes: Iterable[Node]) -> int:
         node = pending.pop()
         if node not in seen:
             seen.add(node)
-            dense = node.size * len(node.children)
-            total += 512 + 24 * len(node.starts) + (8 * dense if dense <= MAX_KEPT else 0)
+            total += _node_bytes(node, len(node.starts))
             pending += node.children
+    return total
+
+
+def _node_bytes(node: Node, runs: int) -> int:
+    """Return about how much memory a node of so many runs takes, with the vectors that it keeps."""
+    dense = node.size * len(node.children)
+    return 512 + 24 * runs + (8 * dense if dense <= MAX_KEPT else 0)
+
+
+def nbytes_by_group(root: Node, groups: Mapping[int, NDArray[np.int64]], parts: int) -> int:
+    """Return about how much memory the parts of a function take, one for each combination of groups.
+
+    Parts that agree in the groups from a level on share their nodes from there. `groups[level][cell]` is
+    the group of a cell. No part is made, so the time does not depend on how many there are.
+    """
+    levels = [{root}]
+    while below := {child for node in levels[-1] for child in node.children} - {TERMINAL}:
+        levels.append(below)
+    total, combinations = 0, 1
+    for level, nodes in reversed([*enumerate(levels)]):
+        count = cuts = 1
+        if level in groups:
+            # All parts of a node together have its runs and those of the groups, with gaps between them.
+            count, cuts = int(groups[level].max()) + 1, 2 * np.count_nonzero(np.diff(groups[level]))
+        combinations = min(combinations * count, parts)
+        for node in nodes:
+            total += combinations * _node_bytes(node, (2 * len(node.starts) + cuts) // count + 1)
     return total
 
 

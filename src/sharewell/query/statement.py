@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from sharewell.errors import QueryError
-from sharewell.query import diagram
 from sharewell.query.attribute import Label
 from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.domain import Domain
@@ -133,15 +132,15 @@ class Statement:
 
     @cached_property
     def nbytes(self) -> int:
-        """About how much memory the statement takes: its text, labels, queries and their diagrams."""
-        edges = [
-            query for sums in self.edge_sums for block in (sums.lower, sums.upper) for query in block
-        ]
-        queries = [*self.queries, *edges]
-        parts = len(queries) + len(self.group_labels) * len(self.outputs) + len(self.outputs)
-        roots = (query.root for query in queries if query.root)
+        """About how much memory the statement takes: its text, labels, queries and their diagrams.
+
+        It is computed without making the rows of a GROUP BY, which may be many.
+        """
+        edges = [block for sums in self.edge_sums for block in (sums.lower, sums.upper)]
+        fields = (len(self.group_labels) + 1) * len(self.outputs)
         terms = sum(map(len, self.forms))
-        return len(self.text) + 512 * parts + 128 * terms + diagram.nbytes(roots)
+        blocks = sum(block.nbytes for block in (*self.blocks, *edges))
+        return len(self.text) + 512 * fields + 128 * terms + blocks
 
     @cached_property
     def selects_by_noise(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from sharewell import Boolean, Category, Domain, Integer
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError, UnknownName
+from sharewell.query import diagram
 from sharewell.query.sql import StatementCache, compile_anew, compile_sql, normalize_sql
 from sharewell.query.sql.grammar import MAX_NESTING
 from sharewell.query.sql.text import MAX_TEXT
@@ -76,6 +77,30 @@ def test_the_cache_forgets_what_was_used_longest_ago():
     cache = StatementCache(large.nbytes + small.nbytes)
     assert kept(cache, "aA") == "Aa"
     assert cache.nbytes == large.nbytes + small.nbytes
+
+
+@pytest.mark.parametrize(
+    ("columns", "condition"),
+    [
+        ("age, height", ""),
+        ("zip", " WHERE age = 3 AND zip < 4"),
+        ("age, height", " WHERE age < height OR zip = 3"),
+        ("height, member", " WHERE member"),
+        ("age", " WHERE FALSE"),
+    ],
+)
+def test_the_memory_of_a_statement_is_estimated_without_its_rows(columns, condition):
+    attributes = [Integer("age", 0, 29), Boolean("member"), Integer("height", 0, 29), Integer("zip", 0, 999)]
+    text = f"SELECT {columns}, COUNT(*), SUM(age) FROM people{condition} GROUP BY {columns}"
+    statement = compile_anew(text, Domain(attributes), "people")
+    estimate = statement.nbytes
+    assert all("queries" not in vars(block) for block in statement.blocks)
+    labels = 512 * (len(statement.group_labels) + 1) * len(statement.outputs)
+    diagrams = sum(
+        diagram.nbytes(query.root for query in block if query.root) for block in statement.blocks
+    )
+    exact = len(text) + labels + 512 * len(statement.queries) + diagrams
+    assert exact * 0.9 < estimate < exact * 5
 
 
 @pytest.mark.parametrize(
