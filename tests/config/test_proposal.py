@@ -731,7 +731,7 @@ def test_a_delta_is_below_one_in_the_population(tmp_path):
 
 def test_a_census_file_of_forty_columns_is_proposed_whole_and_checks(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    config, text = init(write_census(tmp_path, 20_000))
+    config, text = init(write_census(tmp_path, 20_000), quickly=True)
     assert len(config.domain.names) == 40
     assert left_out(text) == {}
     assert [measure.name for measure in config.domain.measures] == [*AMOUNTS, "weight"]

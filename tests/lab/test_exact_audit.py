@@ -34,9 +34,9 @@ CELL = LinearQuery.cell(PAIR, 0)
 OTHER_CELL = LinearQuery.cell(PAIR, 1)
 TOTAL = LinearQuery.all(PAIR)
 #: Epsilon, large enough for little noise: replacing a row changes a histogram by 2.
-EPSILON = {"add-remove": 8, "replace-one": 16}
+EPSILON = {"add-remove": 12, "replace-one": 24}
 #: The probability of noise that is left out of a draw.
-BEYOND = 2e-3
+BEYOND = 1e-2
 
 
 def asked(counts, make, questions, budget, neighbours, noise):
@@ -82,7 +82,7 @@ WHOLE = {
 def test_a_mechanism_loses_its_epsilon_and_no_more(name, neighbours):
     epsilon = EPSILON[neighbours]
     loss, unmatched = pure_loss(*distributions(*WHOLE[name], Budget.pure(epsilon), neighbours))
-    assert unmatched < 0.02
+    assert unmatched < 0.05
     assert 0.1 * epsilon < loss <= epsilon * (1 + 1e-9)
 
 
@@ -123,8 +123,8 @@ def test_the_audit_catches_a_scale_that_is_a_third_too_small(name, monkeypatch):
         return laplace_scale(sensitivity, epsilon) * 0.7
 
     monkeypatch.setattr(kernel, "laplace_scale", too_small)
-    loss, _ = pure_loss(*distributions(*WHOLE[name], Budget.pure(8), "add-remove"))
-    assert loss > 8
+    loss, _ = pure_loss(*distributions(*WHOLE[name], Budget.pure(12), "add-remove"))
+    assert loss > 12
 
 
 #: A wage of 0 to 4 counts as -2 to 2, so that replacing a row can change a sum by 4.

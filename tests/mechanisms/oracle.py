@@ -269,6 +269,7 @@ class ExactMeasured:
     cells: int
     information: list[list[Fraction]] = field(init=False)
     weighted: list[Fraction] = field(init=False)
+    _eliminated: tuple[list[list[Fraction]], list[int]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.information = [[Fraction(0)] * self.cells for _ in range(self.cells)]
@@ -280,35 +281,39 @@ class ExactMeasured:
             self.weighted[i] += precision * weight * Fraction(value)
             for j, other in enumerate(row):
                 self.information[i][j] += precision * weight * other
+        self._eliminated = None
 
     def estimate(self, query: Sequence[int]) -> tuple[Fraction, Fraction] | None:
         """The best estimate and its variance; None where the rows do not determine the query."""
-        solution = _solve_exactly(self.information, query)
-        if solution is None:
+        if self._eliminated is None:
+            self._eliminated = _eliminate(self.information)
+        transform, pivots = self._eliminated
+        right = [_dot(row, query) for row in transform]
+        if any(right[len(pivots) :]):
             return None
-        value = sum((z * w for z, w in zip(solution, self.weighted, strict=True)), Fraction(0))
-        return value, sum((z * q for z, q in zip(solution, query, strict=True)), Fraction(0))
+        # A solution of information @ solution = query, 0 where there is a choice.
+        value = sum((z * self.weighted[at] for z, at in zip(right, pivots, strict=False)), Fraction(0))
+        return value, sum((z * query[at] for z, at in zip(right, pivots, strict=False)), Fraction(0))
 
 
-def _solve_exactly(matrix: Sequence[Sequence[Fraction]], right: Sequence[int]) -> list[Fraction] | None:
-    """Any solution, by elimination; None where there is none."""
-    rows = [[*row, Fraction(last)] for row, last in zip(matrix, right, strict=True)]
-    size, pivots = len(rows), list[int]()
+def _dot(left: Sequence[Fraction], right: Sequence[int]) -> Fraction:
+    return sum((a * b for a, b in zip(left, right, strict=True) if b), Fraction(0))
+
+
+def _eliminate(matrix: Sequence[Sequence[Fraction]]) -> tuple[list[list[Fraction]], list[int]]:
+    """A matrix whose product with this one is in reduced echelon form, and the pivots of that."""
+    size, pivots = len(matrix), list[int]()
+    rows = [[*row, *[Fraction(i == at) for i in range(size)]] for at, row in enumerate(matrix)]
     for column in range(size):
         at = next((r for r in range(len(pivots), size) if rows[r][column]), None)
         if at is None:
             continue
         top = len(pivots)
         rows[top], rows[at] = rows[at], rows[top]
-        rows[top] = [entry / rows[top][column] for entry in rows[top]]
+        rows[top] = [entry / rows[top][column] if entry else entry for entry in rows[top]]
         for r in range(size):
             if r != top and rows[r][column]:
                 factor = rows[r][column]
-                rows[r] = [a - factor * b for a, b in zip(rows[r], rows[top], strict=True)]
+                rows[r] = [a - factor * b if b else a for a, b in zip(rows[r], rows[top], strict=True)]
         pivots.append(column)
-    if any(row[-1] for row in rows[len(pivots) :]):
-        return None
-    solution = [Fraction(0)] * size
-    for row, column in zip(rows, pivots, strict=False):
-        solution[column] = row[-1]
-    return solution
+    return [row[size:] for row in rows], pivots

@@ -25,13 +25,13 @@ RECONSTRUCTED = LinearQuery.product(LINE, {"age": [1, 2, 0, 0, 3, 1, -1, 0]})
 
 def scr_answers(budget: Budget, answers: Any) -> dict[str, list]:
     """A bought, a cached and a reconstructed answer, run after run, from one source of noise."""
-    noise = SeededNoise(17)
+    noise, data, strategy = SeededNoise(17), DataVector(LINE, COUNTS), seed.h2(LINE)
     found: dict[str, list] = {"measured": [], "cached": [], "reconstructed": []}
     for _ in range(RUNS):
-        curator = Curator(DataVector(LINE, COUNTS), budget, {"ann": budget.total}, noise=noise)
+        curator = Curator(data, budget, {"ann": budget.total}, noise=noise)
         mechanism = CacheReconstruct(
             curator,
-            seed=seed.h2(LINE),
+            seed=strategy,
             seed_fraction=Fraction(1, 2),
             query_budget=budget.total / 4,
             answers=answers,

@@ -90,7 +90,12 @@ def test_the_cache_forgets_what_was_used_longest_ago():
     ],
 )
 def test_the_memory_of_a_statement_is_estimated_without_its_rows(columns, condition):
-    attributes = [Integer("age", 0, 29), Boolean("member"), Integer("height", 0, 29), Integer("zip", 0, 999)]
+    attributes = [
+        Integer("age", 0, 29),
+        Boolean("member"),
+        Integer("height", 0, 29),
+        Integer("zip", 0, 999),
+    ]
     text = f"SELECT {columns}, COUNT(*), SUM(age) FROM people{condition} GROUP BY {columns}"
     statement = compile_anew(text, Domain(attributes), "people")
     estimate = statement.nbytes
