@@ -492,7 +492,8 @@ def nbytes_by_group(root: Node, groups: Mapping[int, NDArray[np.int64]], parts: 
         count = cuts = 1
         if level in groups:
             # All parts of a node together have its runs and those of the groups, with gaps between them.
-            count, cuts = int(groups[level].max()) + 1, 2 * np.count_nonzero(np.diff(groups[level]))
+            count = int(groups[level].max()) + 1
+            cuts = 2 * int(np.count_nonzero(np.diff(groups[level])))
         combinations = min(combinations * count, parts)
         for node in nodes:
             total += combinations * _node_bytes(node, (2 * len(node.starts) + cuts) // count + 1)
