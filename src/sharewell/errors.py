@@ -12,6 +12,7 @@
     │       ├── UnknownName    sql.unknown-name        unknown table, column or value
     │       └── CutsThroughBin sql.cuts-through-bin    a condition that splits a bin
     ├── SourceError            source.unreadable       the rows cannot be read as declared
+    │   └── SourceUnavailable  source.unavailable      the engine with the rows does not answer
     ├── ConfigError            config.invalid          missing, unknown or invalid setting
     ├── SharingError           sharing.invalid         invalid collective or scheduler
     ├── PrivacyError           privacy.invalid         unsound request to the kernel
@@ -79,6 +80,7 @@ __all__ = [
     "SharewellError",
     "SharingError",
     "SourceError",
+    "SourceUnavailable",
     "SqlError",
     "SqlSyntaxError",
     "StillWaiting",
@@ -200,6 +202,10 @@ class CutsThroughBin(SqlError, code="sql.cuts-through-bin"):
 
 class SourceError(SharewellError, code="source.unreadable"):
     """The rows cannot be read as the domain declares them."""
+
+
+class SourceUnavailable(SourceError, code="source.unavailable"):
+    """The engine that has the rows does not answer; what was charged is measured later, once."""
 
 
 class ConfigError(SharewellError, code="config.invalid"):

@@ -5,17 +5,22 @@ An engine's own test gives a function that turns an Arrow table into a source of
 
 import datetime as dt
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 
-from sharewell import Binned, Boolean, Category, Date, Domain, Integer
+from sharewell import Binned, Block, Boolean, Category, Date, Domain, Integer, LinearQuery, Measure
 from sharewell.engine import vectorize as engine
 from sharewell.engine.data_vector import DataVector
-from sharewell.engine.sources import is_address
+from sharewell.engine.in_place import InPlaceData
+from sharewell.engine.sources import is_address, open_source
 from sharewell.errors import SourceError
+from sharewell.privacy.kronecker import KroneckerProduct, KroneckerRows
+from sharewell.query.block import GroupedBlock
 from tests.engine import oracle
 
 #: Databases have the rows in a table `people`.
@@ -106,6 +111,7 @@ def check_engine(
     check_each_person_counts_once(make_source, typed)
     check_some_rows_of_a_person_are_kept(make_source)
     check_an_empty_table_gives_zeros(make_source)
+    check_in_place_equals_copied(make_source)
     if typed:
         check_a_type_that_never_fits_is_refused(make_source)
 
@@ -184,6 +190,69 @@ def check_some_rows_of_a_person_are_kept(make_source: MakeSource) -> None:
 def check_an_empty_table_gives_zeros(make_source: MakeSource) -> None:
     empty = ROWS.slice(0, 0)
     compare(make_source(empty), empty, Domain([Integer("integers", 0, 9), Category("names", LABELS)]))
+
+
+def check_in_place_equals_copied(make_source: MakeSource) -> None:
+    """Blocks, groups and marginals of counts and sums, one batch in one statement."""
+    people = ["ann", "ann", "bob", "bob", "cy", "cy", "dee", "eve", "eve", None]
+    rows = ROWS.append_column("person", pa.array(people))
+    domain = Domain(
+        [
+            Category("names", ["b", "a", "A", "ü"], other="others"),
+            Integer("integers", -5, 90, nullable=True, other="others"),
+            Boolean("flags", nullable=True),
+            Date("days", "2020-01-15", "2020-12-31", by="month", nullable=True, other="others"),
+        ],
+        [Measure("bytes", "bytes", -10, 100, Fraction(1, 2))],
+    )
+    for table, unit, most in ((rows, "person", 2), (rows.slice(0, 0), None, 1)):
+        source, options = make_source(table), {"max_rows_per_person": most, "key": "key"}
+        expected = vectorize(source, domain, unit, **options)
+        found = in_place(source, domain, unit, **options)
+        for batch in (BATCH, BATCH[:1], BATCH[2:3]):
+            blocks = [make(domain) for make in batch]
+            for own, block in zip(found.answers_together(blocks), blocks, strict=True):
+                assert own.tolist() == expected.answers(block).tolist()
+        query = LinearQuery.of(domain, names=[1, 3], integers=range(0, 9))
+        assert found.answer(query) == expected.answer(query)
+
+
+def _grouped(domain: Domain) -> GroupedBlock:
+    """Rows by groups that are not runs of cells, with a condition on another column."""
+    names = np.arange(domain.shape[0]) % 3
+    months = np.arange(domain.shape[3]) // 4
+    return GroupedBlock(LinearQuery.of(domain, flags=[1]), {3: months, 0: names})
+
+
+def _marginals(domain: Domain) -> KroneckerRows:
+    """A seed of two tables of counts and sums, and the total."""
+    each = sp.eye_array(domain.vectors, dtype=np.int64, format="csr")
+    last = len(domain.attributes)
+    factors = ({0: None, 3: None, last: each}, {1: None, 2: None}, {})
+    return KroneckerRows(domain, tuple(KroneckerProduct(domain, own) for own in factors), "seed")
+
+
+BATCH: list[Callable[[Domain], Any]] = [
+    lambda domain: Block(
+        domain, [LinearQuery.all(domain), LinearQuery.of(domain, flags=[1]), LinearQuery.zero(domain)]
+    ),
+    _grouped,
+    _marginals,
+    lambda domain: Block(domain, [LinearQuery.of(domain, integers=range(0, 80, 3)) * 2]),
+]
+
+
+def in_place(source: object, domain: Domain, unit: str | None = None, **options: Any) -> InPlaceData:
+    """The table, measured in place and without waiting for the deadline."""
+    table, wanted = "people" if is_address(source) else None, engine.columns_read(domain, unit)
+    return InPlaceData(
+        domain,
+        lambda: open_source(source, wanted, table=table, timeout=60),
+        privacy_unit=unit,
+        deadline=60,
+        wait=lambda seconds: None,
+        **options,
+    )
 
 
 def check_a_type_that_never_fits_is_refused(make_source: MakeSource) -> None:

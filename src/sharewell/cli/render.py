@@ -521,6 +521,7 @@ EVENT_NAMES: Mapping[str, str] = {
     "answeredfree": "answered",
     "curatoraction": "curator",
     "roundclosed": "round closed",
+    "sourcechanged": "source changed",
 }
 EVENT_DETAILS: Mapping[str, Callable[[Content], str]] = {
     "opened": _format_opened,

@@ -28,9 +28,11 @@ from sharewell.config.section import (
     validate_table,
 )
 from sharewell.config.service import Service, read_service
+from sharewell.engine.base import Engine
 from sharewell.engine.data_vector import MAX_ROWS, MAX_ROWS_PER_PERSON, DataVector
-from sharewell.engine.sources import CsvFormat, is_address
-from sharewell.engine.vectorize import vectorize
+from sharewell.engine.in_place import InPlaceData
+from sharewell.engine.sources import CsvFormat, is_address, open_source
+from sharewell.engine.vectorize import columns_read, vectorize
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
@@ -87,6 +89,18 @@ DATASET_OPTIONS = (
         integer(1, 7 * 86_400),
         3600,
         "seconds after which a statement of a database is given up",
+    ),
+    Option(
+        "measure",
+        choice("copy", "in-place"),
+        "copy",
+        "whether counts are copied at the start, or every purchase is a statement on the source",
+    ),
+    Option(
+        "deadline",
+        integer(1, 86_400),
+        60,
+        "seconds after which a purchase in place is answered, whatever the source took",
     ),
     Option(
         "privacy_unit",
@@ -281,6 +295,8 @@ class Config:
     delimiter: str | None = None
     encoding: str | None = None
     statement_timeout: int = 3600
+    measure: str = "copy"
+    deadline: int = 60
     privacy_unit: str | None = None
     max_rows_per_person: int = 1
     population: int | None = None
@@ -360,8 +376,17 @@ class Config:
         """Make the configured scheduler."""
         return make_scheduler(self.scheduler_name, self.shares, **self.scheduler_options)
 
-    def vector(self) -> DataVector:
-        """Count the rows of the source. Secret."""
+    def vector(self) -> DataVector | InPlaceData:
+        """Count the rows of the source, or open it to be measured in place. Secret."""
+        if self.measure == "in-place":
+            return InPlaceData(
+                self.domain,
+                self._open_in_place,
+                privacy_unit=self.privacy_unit,
+                max_rows_per_person=self.max_rows_per_person,
+                key=self.name,
+                deadline=self.deadline,
+            )
         return vectorize(
             self.source,
             self.domain,
@@ -372,6 +397,16 @@ class Config:
             key=self.name,
             csv_format=self.csv_format,
             timeout=self.statement_timeout,
+        )
+
+    def _open_in_place(self) -> Engine:
+        wanted = columns_read(self.domain, self.privacy_unit)
+        return open_source(
+            self.source,
+            wanted,
+            table=self.table,
+            csv_format=self.csv_format,
+            timeout=self.deadline,
         )
 
     @property
@@ -438,7 +473,7 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         service=read_service(sections["service"], path, name, [each.name for each in analysts]),
     )
     blame("scheduler", config.scheduler)
-    if domain.size > MAX_CELLS and config.max_rows is None:
+    if domain.size > MAX_CELLS and config.max_rows is None and config.measure == "copy":
         raise ConfigError(
             f"dataset.max_rows is missing: the domain has more than {MAX_CELLS:,} cells.",
             hint="Set a public upper limit of the number of rows.",

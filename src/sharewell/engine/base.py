@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import Any, ClassVar, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
@@ -45,6 +46,8 @@ class Engine(Protocol):
 
     #: Whether labels are looked up by a join; otherwise by comparisons.
     joins_labels: bool
+    #: Whether opening it takes seconds, so that it stays open between statements.
+    slow_to_open: bool
 
     @property
     def relation(self) -> exp.Table:
@@ -60,8 +63,25 @@ class Engine(Protocol):
     def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
         """Run a statement whose columns are of any type."""
 
+    def version(self) -> str | None:
+        """Return a text that changes when the rows change; None where the source says nothing.
+
+        Privacy: it may tell how many rows there are, and is stored as a secret only.
+        """
+
+    def cancel(self) -> None:
+        """Stop the statement that runs, as far as the engine can."""
+
     def close(self) -> None:
         """Close the source."""
+
+
+def version_of_files(files: Sequence[Path]) -> str | None:
+    """Return sizes and times of the last change of files."""
+    with suppress(OSError):
+        found = [(str(each), each.stat()) for each in files if each.exists()]
+        return repr([(name, each.st_size, each.st_mtime_ns, each.st_ino) for name, each in found])
+    return None
 
 
 def find_columns(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
@@ -95,6 +115,7 @@ class SqlEngine(ABC):
 
     dialect: ClassVar[str]
     joins_labels = False
+    slow_to_open = False
 
     def __init__(self, relation: exp.Table, columns: Mapping[str, SourceColumn], timeout: float) -> None:
         self.relation = relation
@@ -104,6 +125,10 @@ class SqlEngine(ABC):
     @abstractmethod
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement and return its rows."""
+
+    def version(self) -> str | None:
+        """Return nothing: the engine does not say when rows change."""
+        return None
 
     @abstractmethod
     def cancel(self) -> None:

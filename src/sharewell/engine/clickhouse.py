@@ -102,6 +102,19 @@ class ClickHouse(SqlEngine):
         rows: Sequence[Sequence[Any]] = self._client.query(sql, settings=self._settings).result_rows
         return rows
 
+    def version(self) -> str | None:
+        """Return the latest blocks of the table and its number of rows; merges change neither."""
+        table = exp.column("table").eq(exp.Literal.string(self.relation.name))
+        database = exp.Literal.string(self.relation.db) if self.relation.db else "currentDatabase()"
+        place = exp.and_(table, exp.column("database").eq(database))
+        parts = exp.select("sum(rows)", "max(max_block_number)", "max(data_version)")
+        tables = exp.select("uuid", "total_rows").from_("system.tables").where(place)
+        found = [
+            self.run(each.sql(self.dialect))
+            for each in (parts.from_("system.parts").where("active", place), tables)
+        ]
+        return repr(found) if found[1] else None
+
     def cancel(self) -> None:
         """Close the connection; the server gives up at `max_execution_time`."""
         self.close()

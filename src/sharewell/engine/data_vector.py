@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -100,42 +100,46 @@ class DataVector:
         return cls.of_cells(domain, [none[0]] * len(domain.attributes), none, 1, max_rows_per_person)
 
     @cached_property
-    def _sums(self) -> NDArray[np.int64]:
-        """Sparse counts: a row for each vector, and a column for each cell."""
-        return self.counts.reshape(self.domain.vectors, -1)
+    def _sparse(self) -> SparseCells | None:
+        if self.codes is None:
+            return None
+        return SparseCells(self.domain, self.codes, self.counts.reshape(self.domain.vectors, -1))
+
+    #: What a copy was made from may change: it does not.
+    fingerprint: ClassVar[str | None] = None
+
+    def require_answerable(self, rows: Answerable) -> None:
+        """Refuse nothing: everything can be answered from a copy."""
 
     def answer(self, query: LinearQuery) -> int:
         """Return the exact answer of a query with integer weights."""
-        if self.codes is None:
-            return int(query.dot(self.counts))
-        if query.root is None:
-            return 0
-        return int(query.scale) * int(_weighted(query.root, self._sums, self.codes).sum())
+        return int(query.dot(self.counts)) if self._sparse is None else self._sparse.answer(query)
 
     def answers(self, rows: Answerable) -> NDArray[np.int64]:
         """Return the exact answer of every row of a block."""
         return rows.answers(self)
+
+    def answers_together(self, blocks: Sequence[Answerable]) -> list[NDArray[np.int64]]:
+        """Return the exact answers of every row of several blocks."""
+        return [rows.answers(self) for rows in blocks]
 
     def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact answer of a query in every combination of groups.
 
         `groups[level][cell]` is the group of a cell; the result has one axis for each, in their order.
         """
+        if self._sparse is not None:
+            return self._sparse.by_group(query, groups)
         if query.root is None:
             return np.zeros(_shape(groups), dtype=np.int64)
-        if self.codes is not None:
-            answers = _summed(_weighted(query.root, self._sums, self.codes), self.codes, groups)
-        else:
-            tensor = self.counts.reshape(self.domain.shape)
-            answers = diagram.apply_by_group(query.root, tensor, groups)
-            answers = answers.transpose(np.argsort(np.argsort(list(groups))))
-        return int(query.scale) * answers
+        tensor = self.counts.reshape(self.domain.shape)
+        answers = diagram.apply_by_group(query.root, tensor, groups)
+        return int(query.scale) * answers.transpose(np.argsort(np.argsort(list(groups))))
 
     def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
         """Return some vectors, summed by combination of cells of some attributes: vectors first."""
-        if self.codes is not None:
-            cells = {at: np.arange(self.domain.shape[at]) for at in levels}
-            return np.stack([_summed(self._sums[each], self.codes, cells) for each in vectors])
+        if self._sparse is not None:
+            return self._sparse.marginal(levels, vectors)
         sizes = [attribute.size for attribute in self.domain.attributes]
         tensor = self.counts.reshape(*sizes, self.domain.vectors)[..., vectors]
         summed = tensor.sum(axis=tuple(set(range(len(sizes))) - set(levels)))
@@ -147,6 +151,39 @@ class DataVector:
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickled arrays are writable.
         return DataVector, (self.domain, self.counts, self.codes, self.max_rows_per_person)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseCells:
+    """Some cells, each given by one code for every attribute, and the numbers of all vectors there."""
+
+    domain: Domain
+    codes: Sequence[NDArray[Any]]
+    #: A row for each vector, and a column for each cell.
+    sums: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        # Unsigned, as `diagram.evaluate` needs them.
+        pairs = zip(self.codes, _kinds(self.domain), strict=True)
+        object.__setattr__(self, "codes", [each.astype(kind, copy=False) for each, kind in pairs])
+
+    def answer(self, query: LinearQuery) -> int:
+        """Return the exact answer of a query with integer weights."""
+        if query.root is None:
+            return 0
+        return int(query.scale) * int(_weighted(query.root, self.sums, self.codes).sum())
+
+    def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the exact answer of a query in every combination of groups."""
+        if query.root is None:
+            return np.zeros(_shape(groups), dtype=np.int64)
+        weighted = _weighted(query.root, self.sums, self.codes)
+        return int(query.scale) * _summed(weighted, self.codes, groups)
+
+    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
+        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
+        cells = {at: np.arange(self.domain.shape[at]) for at in levels}
+        return np.stack([_summed(self.sums[each], self.codes, cells) for each in vectors])
 
 
 def _weighted(

@@ -12,7 +12,7 @@ import numpy as np
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sharewell.engine.base import Columns, SourceColumn, find_columns
+from sharewell.engine.base import Columns, SourceColumn, find_columns, version_of_files
 from sharewell.errors import SourceError
 
 SETTINGS: dict[str, str | bool | int | float | list[str]] = {
@@ -40,9 +40,12 @@ class DuckDB:
 
     dialect = "duckdb"
     joins_labels = True
+    slow_to_open = False
 
     def __init__(self, unreadable: SourceError) -> None:
         self._unreadable = unreadable
+        #: The files that the rows are in.
+        self.files: Sequence[Path] = ()
         self._columns: dict[str, SourceColumn] = {}
         self._connection = duckdb.connect(config=SETTINGS)
         self.run("SET TimeZone = 'UTC'")
@@ -103,6 +106,14 @@ class DuckDB:
         self.run(f"SET allowed_paths = {paths}")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
+
+    def version(self) -> str | None:
+        """Return sizes and times of the files; a data frame says nothing."""
+        return version_of_files(self.files) if self.files else None
+
+    def cancel(self) -> None:
+        """Stop the statement that runs."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Close the session."""

@@ -40,6 +40,17 @@ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 
 
+#: For a table and its partitions: TRUNCATE, VACUUM FULL and the like give it another file.
+_VERSION = """
+SELECT c.oid, c.relfilenode, pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid),
+    pg_stat_get_tuples_deleted(c.oid)
+FROM pg_class c
+WHERE c.relkind IN ('r', 'p', 'm')
+    AND (c.oid = to_regclass({0}) OR c.oid IN (SELECT relid FROM pg_partition_tree(to_regclass({0}))))
+ORDER BY c.oid
+"""
+
+
 class Postgres(SqlEngine):
     """A table or view of a PostgreSQL database."""
 
@@ -99,6 +110,13 @@ class Postgres(SqlEngine):
         """Run a statement in a transaction of its own."""
         rows: Sequence[Sequence[Any]] = self._connection.execute(sql).fetchall()
         return rows
+
+    def version(self) -> str | None:
+        """Return how many rows statistics say were changed, and the table's file; views say nothing."""
+        rows = self.run(
+            _VERSION.format(exp.Literal.string(self.relation.sql(self.dialect)).sql(self.dialect))
+        )
+        return repr(rows) if rows else None
 
     def cancel(self) -> None:
         """Ask the server to stop, and drop the connection."""

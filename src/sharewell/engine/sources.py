@@ -104,6 +104,7 @@ def open_file(
     if csv_format is not None and reader is not _read_csv:
         raise SourceError("`delimiter` and `encoding` require a .csv or .tsv file.", hint="Remove them.")
     engine = kind(SourceError(f"Cannot read {path.name!r}.", hint=requirement))
+    engine.files = files
     try:
         reader(engine, FileSource(files, table, csv_format), wanted)
     except SourceError:

@@ -36,6 +36,7 @@ class Spark(SqlEngine):
     """A table of Spark's catalogue, or files such as parquet.`/data/visits`."""
 
     dialect = "spark"
+    slow_to_open = True
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         if table is None:
@@ -74,6 +75,11 @@ class Spark(SqlEngine):
         """Run a statement; only its result leaves Spark."""
         table = self._session.sql(sql).toArrow()
         return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def version(self) -> str | None:
+        """Return the files that the table is read from; other tables say nothing."""
+        files = self._session.sql(exp.select("*").from_(self.relation).sql(self.dialect)).inputFiles()
+        return repr(sorted(files)) if files else None
 
     def cancel(self) -> None:
         """Stop all jobs of the session."""

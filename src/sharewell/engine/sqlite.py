@@ -15,7 +15,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.engine.base import TEXT_OF, SourceColumn, SqlEngine, find_columns, is_nan_test
+from sharewell.engine.base import (
+    TEXT_OF,
+    SourceColumn,
+    SqlEngine,
+    find_columns,
+    is_nan_test,
+    version_of_files,
+)
 from sharewell.errors import SourceError
 
 Type = exp.DataType.Type
@@ -100,6 +107,10 @@ class SQLite(SqlEngine):
         self._deadline = time.monotonic() + self.timeout
         rows: Sequence[Sequence[Any]] = self._connection.execute(sql).fetchall()
         return rows
+
+    def version(self) -> str | None:
+        """Return sizes and times of the file and of its log."""
+        return version_of_files([self._path, self._path.with_name(f"{self._path.name}-wal")])
 
     def cancel(self) -> None:
         """Stop the statement that runs."""

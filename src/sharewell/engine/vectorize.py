@@ -57,15 +57,20 @@ def vectorize(
             "`max_rows_per_person` requires `privacy_unit`.",
             hint="Name the column that identifies people.",
         )
-    unit = () if privacy_unit is None else (privacy_unit,)
-    wanted = (*domain.names, *(measure.column for measure in domain.measures), *unit)
+    wanted = columns_read(domain, privacy_unit)
     opened = open_source(source, wanted, table=table, csv_format=csv_format, timeout=timeout)
     with closing(opened) as engine:
         statement = cell_counts(domain, engine, privacy_unit, most=max_rows_per_person, key=key)
         found = engine.fetch(statement)
-    codes = [found[name] for name in _code_names(domain)]
-    counts = np.stack([found[name] for name in _sums(domain)])
+    codes = [found[name] for name in code_names(domain)]
+    counts = np.stack([found[name] for name in sums_of_vectors(domain)])
     return DataVector.of_cells(domain, codes, counts, max_rows, max_rows_per_person)
+
+
+def columns_read(domain: Domain, privacy_unit: str | None) -> tuple[str, ...]:
+    """Return the columns that are read of a source."""
+    unit = () if privacy_unit is None else (privacy_unit,)
+    return (*domain.names, *(measure.column for measure in domain.measures), *unit)
 
 
 def _require_limit(domain: Domain, max_rows: int | None) -> None:
@@ -86,10 +91,19 @@ def cell_counts(
 ) -> exp.Select:
     """Return the statement that counts the rows of each cell, and sums their measures.
 
-    Its columns are a code for each attribute, then those of `_sums`. Rows outside the domain, and rows
-    without a person, are excluded; `most` rows of every person are kept, chosen with a key.
+    Its columns are a code for each attribute, then those of `sums_of_vectors`. Rows outside the domain,
+    and rows without a person, are excluded; `most` rows of every person are kept, chosen with a key.
     """
-    rows, names = _coded_rows(domain, engine), _code_names(domain)
+    rows, names = kept_rows(domain, engine, privacy_unit, most=most, key=key), code_names(domain)
+    sums = [sum_.as_(name) for name, sum_ in sums_of_vectors(domain).items()]
+    return exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
+
+
+def kept_rows(
+    domain: Domain, engine: Engine, privacy_unit: str | None = None, *, most: int = 1, key: str = ""
+) -> exp.Select:
+    """Return the rows that are counted, as codes and centred values: `most` of every person."""
+    rows = _coded_rows(domain, engine)
     if privacy_unit is not None:
         person = engine.columns[privacy_unit]
         if person.type.this in (Type.FLOAT, Type.DOUBLE):
@@ -102,8 +116,7 @@ def cell_counts(
         content = rows.named_selects
         rows = rows.select(person.value.as_("person")).where(is_missing(person).not_())
         rows = _limited_rows(rows, content, most, key)
-    sums = [sum_.as_(name) for name, sum_ in _sums(domain).items()]
-    return exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
+    return rows
 
 
 def _limited_rows(rows: exp.Select, content: Sequence[str], most: int, key: str) -> exp.Select:
@@ -139,11 +152,12 @@ def _row_number(order: Sequence[str | exp.Expression]) -> exp.Window:
     return exp.Window(this=exp.RowNumber(), partition_by=[exp.column("person")], order=ordered)
 
 
-def _code_names(domain: Domain) -> list[str]:
+def code_names(domain: Domain) -> list[str]:
+    """Return the columns of the rows' codes, one for each attribute."""
     return [f"code_{i}" for i in range(len(domain.attributes))]
 
 
-def _sums(domain: Domain) -> dict[str, exp.Expression]:
+def sums_of_vectors(domain: Domain) -> dict[str, exp.Expression]:
     """Return the sums of the domain's vectors, by name."""
     sums: dict[str, exp.Expression] = {"count": exp.Count(this=exp.Star())}
     for i, measure in enumerate(domain.measures):
@@ -158,7 +172,7 @@ def _sums(domain: Domain) -> dict[str, exp.Expression]:
 def _coded_rows(domain: Domain, engine: Engine) -> exp.Select:
     """Return the codes of every row that has a cell, and its centred values."""
     rows, columns = exp.select().from_(engine.relation), engine.columns
-    for i, (name, attribute) in enumerate(zip(_code_names(domain), domain.attributes, strict=True)):
+    for i, (name, attribute) in enumerate(zip(code_names(domain), domain.attributes, strict=True)):
         look_up = join_labels(f"labels_{i}") if engine.joins_labels else compare_labels
         placed = placement(attribute, columns[attribute.name], look_up)
         rows = rows.select(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))

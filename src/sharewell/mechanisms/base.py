@@ -67,6 +67,8 @@ class Answer:
     covariances: tuple[tuple[int, float], ...] = ()
     edges: tuple[tuple[int, EdgeEstimate], ...] = ()
     moments: tuple[tuple[int, float], ...] = ()
+    #: Whether the source had changed: then the answer mixes several states of it.
+    source_changed: bool = False
 
     @property
     def is_determined(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import DataVector
+from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
 from sharewell.privacy.budget import Amount, Budget, amount
@@ -33,6 +34,8 @@ from sharewell.privacy.ledger import (
     Recovered,
     Released,
     RoundClosed,
+    SourceChanged,
+    SourceSeen,
 )
 from sharewell.privacy.measurement import (
     Measurement,
@@ -73,6 +76,8 @@ KERNEL_EVENTS = (
     Left,
     RoundClosed,
     Recovered,
+    SourceSeen,
+    SourceChanged,
 )
 
 
@@ -88,7 +93,7 @@ class Curator:
 
     def __init__(
         self,
-        data: DataVector,
+        data: DataVector | InPlaceData,
         budget: Budget,
         shares: Mapping[str, Amount],
         *,
@@ -97,7 +102,7 @@ class Curator:
         ledger: Ledger | None = None,
         observer: Observer | None = None,
     ) -> None:
-        if not isinstance(data, DataVector) or not isinstance(budget, Budget):
+        if not isinstance(data, DataVector | InPlaceData) or not isinstance(budget, Budget):
             raise PrivacyError(
                 "A curator needs a data vector and a budget.",
                 hint='Make them with vectorize(...) and Budget.pure("1").',
@@ -122,6 +127,8 @@ class Curator:
         self._reservations: set[Reservation] = set()
         self._accounts = Accounts(budget)
         self._past = KernelHistory()
+        #: Shared by views.
+        self._source = SourceHistory()
         stated = _exact_shares(shares, budget)
         self._replay()
         self.admit(stated)
@@ -142,6 +149,7 @@ class Curator:
 
     def _apply(self, number: int, event: Event) -> None:
         self._accounts.apply(event)
+        self._source.apply(event)
         if self._observer is not None:
             self._observer(number, event)
 
@@ -159,6 +167,11 @@ class Curator:
         """All who hold a share and have not left; in a view, its own payer."""
         payers = self._accounts.payers
         return payers if self._only is None else tuple(p for p in payers if p == self._only)
+
+    @property
+    def source_changed(self) -> bool:
+        """Whether the source has changed since the first measurement, as far as it says so."""
+        return self._source.changed
 
     def share(self, payer: str) -> Fraction:
         """The share that a payer was granted."""
@@ -285,6 +298,7 @@ class Curator:
             raise PrivacyError("Cannot measure a block without rows.")
         if isinstance(rows, ComposedRows):
             rows.require_planned_by(bill)
+        self._data.require_answerable(rows)
         scales = self._scales(rows, cost)
         scales.flags.writeable = False
         self._accounts.reserve(bill)
@@ -318,10 +332,7 @@ class Curator:
         noise = self._draw(np.concatenate([np.zeros(0), *(each.scales for each in reservations)]))
         ends = np.cumsum([len(each.scales) for each in reservations])
         parts = np.split(noise, ends[:-1]) if reservations else []
-        return [
-            self._measured(reservation, charge, part)
-            for charge, (reservation, part) in enumerate(zip(reservations, parts, strict=True), first)
-        ]
+        return self._measured(dict(enumerate(reservations, first)), parts)
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
         """Store what was measured, together with events that are computed from it."""
@@ -348,12 +359,29 @@ class Curator:
                 )
             self._reservations.difference_update(reservations)
 
-    def _measured(self, reserved: Reservation, charge: int, values: NDArray[np.int64]) -> Measurement:
-        """Add the true answers to noise: the only line of a measurement that reads the data."""
-        values += self._data.answers(reserved.rows)
-        values.flags.writeable = False
-        variances = self._variances(reserved.scales)
-        return Measurement(reserved.block, values, variances, reserved.cost, reserved.bill, charge)
+    def _measured(
+        self, reserved: Mapping[int, Reservation], noise: Sequence[NDArray[np.int64]]
+    ) -> list[Measurement]:
+        """Add true answers to noise: the only line of measurements that reads the data.
+
+        Where that fails, the noise is forgotten: the charges are measured later, with other noise.
+        """
+        answers = self._data.answers_together([each.rows for each in reserved.values()])
+        self._note_source()
+        found = []
+        for (charge, each), values, exact in zip(reserved.items(), noise, answers, strict=True):
+            values += exact
+            values.flags.writeable = False
+            variances = self._variances(each.scales)
+            found.append(Measurement(each.block, values, variances, each.cost, each.bill, charge))
+        return found
+
+    def _note_source(self) -> None:
+        """Store that the source gives another version of itself than before, if it does."""
+        fingerprint = self._data.fingerprint
+        if fingerprint is not None and fingerprint != self._source.fingerprint:
+            is_first = self._source.fingerprint is None
+            self._append([SourceSeen(fingerprint), *([] if is_first else [SourceChanged()])])
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
         """Draw fresh noise, together for all rows of the same scale."""
@@ -382,13 +410,14 @@ class Curator:
         measures = {
             n: self._charged_before(c, decode) for n, c in mine.items() if "measure" in c.purpose
         }
-        found, events = [], list[Event]()
+        noise = [self._draw(reserved.scales) for reserved in measures.values()]
+        found, events = self._measured(measures, noise) if measures else [], list[Event]()
+        measured = {each.charge: each for each in found}
         for number, charged in mine.items():
             if number in measures:
-                reserved = measures[number]
-                found.append(self._measured(reserved, number, self._draw(reserved.scales)))
-                events += found[-1].released
-                self._past.released[number] = charged, StoredRelease(*found[-1].released)
+                released = measured[number].released
+                events += released
+                self._past.released[number] = charged, StoredRelease(*released)
             else:
                 plan = SparseVectorPlan.from_json(charged.purpose["sparse_vector"])
                 events.append(Armed(number, plan.arm(self._noise)))
@@ -458,9 +487,13 @@ class Curator:
             self._append([Exceeded(armed.charge, query.to_json(), guess)])
 
         threshold = armed.noisy_threshold
-        return SparseVector(
-            plan, self.domain, self._data.answer, self._noise, record, threshold, positives_left
-        )
+
+        def answer(query: LinearQuery) -> int:
+            exact = self._data.answer(query)
+            self._note_source()
+            return exact
+
+        return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
         bill = self._accounts.bill(cost, payer)
@@ -486,6 +519,7 @@ class CuratorSnapshot(Curator):
         self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
         self.max_rows_per_person = live.max_rows_per_person
         self._accounts = live._accounts.snapshot()
+        self._source = copy(live._source)
         self._only = live._only
 
     def reserve(self, request: MeasureRequest) -> Reservation:
@@ -498,6 +532,21 @@ class CuratorSnapshot(Curator):
 
 def _read_only() -> PrivacyError:
     return PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
+
+
+@dataclass
+class SourceHistory:
+    """What a ledger says of the versions of its source."""
+
+    fingerprint: str | None = field(default=None, repr=False)
+    changed: bool = False
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        if isinstance(event, SourceSeen):
+            self.fingerprint = event.fingerprint
+        elif isinstance(event, SourceChanged):
+            self.changed = True
 
 
 @dataclass

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from sharewell.errors import LedgerError
+from sharewell.errors import LedgerError, SourceUnavailable
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Event
 from sharewell.privacy.measurement import Measurement, Request, Reservation
@@ -151,7 +151,7 @@ class Batch:
             try:
                 answers = [run(step, self._curator) for step in entry.later]
                 events = entry.question.finish(answers)
-            except LedgerError:
+            except (LedgerError, SourceUnavailable):
                 raise
             except Exception as error:
                 self.broken = True

@@ -138,6 +138,27 @@ class Recovered:
 
 
 @dataclass(frozen=True)
+class SourceSeen:
+    """A source that is measured in place gave this hash of its version, for the first time or anew.
+
+    Secret: what is hashed may be the number of rows, which is easily found by trying.
+    """
+
+    version: ClassVar[int] = 1
+    fingerprint: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SourceChanged:
+    """A source that is measured in place has changed: answers from here on mix several states of it.
+
+    They have no exact intervals, and there is no certificate any more.
+    """
+
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
 class CuratorAction:
     """A curator began, adopted or recovered a ledger, changed who may ask, or paused the dataset.
 
@@ -252,10 +273,12 @@ Event = (
     | Recovered
     | CuratorAction
     | RoundClosed
+    | SourceSeen
+    | SourceChanged
 )
 
 #: Events that are never shown.
-SECRET = (Armed,)
+SECRET = (Armed, SourceSeen)
 
 #: Events that end a question.
 Ending = Answered | AnsweredFree | Refused

@@ -78,7 +78,10 @@ def _together(
         for row, limits in enumerate(_limits(mechanism, sums, count, analyst)):
             before = parts[sums.block][row]
             parts[sums.block][row] = replace(before, edges=(*before.edges, (place, limits)))
-    return tuple([answer for part in parts for answer in part])
+    changed = mechanism.curator.source_changed
+    return tuple(
+        [replace(each, source_changed=True) if changed else each for part in parts for each in part]
+    )
 
 
 def _estimate_again(

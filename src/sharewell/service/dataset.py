@@ -20,6 +20,7 @@ from sharewell import wire
 from sharewell.cancellation import cancelled_by
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
+from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import (
     LedgerError,
     NotFound,
@@ -87,7 +88,7 @@ class DatasetService:
         ledger: QuestionLedger,
         tokens: TokenStore | None = None,
         *,
-        data: DataVector | None = None,
+        data: DataVector | InPlaceData | None = None,
         noise: Noise | None = None,
         certificate: bool = True,
         tick: float = 0.05,
@@ -419,6 +420,8 @@ class DatasetService:
         """
         if self._worker.state.history.recovered:
             raise RequestError("There is no certificate: the ledger has lost events.")
+        if self._worker.state.history.source_changed:
+            raise RequestError("There is no certificate: the source has changed.")
         if self._certificate is None:
             raise RequestError(
                 "The certificate is disabled.", hint="Set service.certificate = true in sharewell.toml."

@@ -50,7 +50,7 @@ def begin(config: Config) -> Path:
     """
     path, key = config.witness, _key(config)
     require_new_source(config)
-    if config.max_rows is not None:
+    if config.max_rows is not None and config.measure == "copy":
         config.vector()
     with _lock_witness(config):
         # Again: another process may have begun it meanwhile.

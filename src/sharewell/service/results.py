@@ -70,6 +70,10 @@ LEAST_RELIABLE_FIRST: tuple[str, ...] = (
 _COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
 
 SHARE_USED_UP = "Not measured: your remaining share does not cover the cost."
+SOURCE_CHANGED = (
+    "The rows have changed since the first measurement: this mixes measurements of several states, and "
+    "has no exact interval."
+)
 UNDETERMINED = "NULL: not determined by what was measured so far; it needs a paid question."
 
 
@@ -79,6 +83,10 @@ def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False
     fields = [numbers.column(output.source) for output in statement.outputs]
     kept = statement.select_rows(numbers.values)
     rows = tuple([tuple([field(row) for field in fields]) for row in kept])
+    about_numbers = tuple(_number_notes(statement, rows))
+    changed = any(answer.source_changed for answer in answers)
+    if changed:
+        rows = tuple([tuple([_without_error(field) for field in row]) for row in rows])
     unpaid = pay and any(answer.source == "reconstructed" for answer in answers)
     payers = {answer.payer for answer in answers if answer.source != "public"}
     return wire.Result(
@@ -88,10 +96,18 @@ def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False
         paid_by=payers.pop() if len(payers) == 1 else None,
         notes=(
             *notes(statement),
-            *_number_notes(statement, rows),
+            *about_numbers,
+            *((SOURCE_CHANGED,) if changed else ()),
             *((SHARE_USED_UP,) if unpaid else ()),
         ),
     )
+
+
+def _without_error(field: Any) -> Any:
+    """Withdraw what is stated about the error of a number."""
+    if not isinstance(field, wire.Number) or field.source == "public":
+        return field
+    return field.model_copy(update={"standard_error": None, "interval": None})
 
 
 def values(answers: Sequence[Answer]) -> list[float | None]:

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from sharewell.config.check import Diagnostic
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
+from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import ConfigError, LedgerMissing, OverBudget, RequestError, SharewellError
 from sharewell.gc_tuning import gc_paused
 from sharewell.mechanisms.base import Mechanism, is_seed
@@ -39,6 +40,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Refused,
     RoundClosed,
+    SourceChanged,
     Turn,
 )
 from sharewell.privacy.noise import Noise
@@ -72,6 +74,8 @@ class History:
         self.seeds: list[Mapping[str, Any]] = []
         #: Whether events were lost. What the collective did is not known then.
         self.recovered = False
+        #: Whether the source has changed since the first measurement, in place.
+        self.source_changed = False
         #: The analysts who said that they are done, and have asked nothing since.
         self.done: set[str] = set()
         #: How many questions each analyst has asked, and the bytes stored of those that cost nothing.
@@ -96,6 +100,8 @@ class History:
                 self.named |= tomllib.loads(settings["config"]).get("analysts", {}).keys()
             case Recovered():
                 self.recovered = True
+            case SourceChanged():
+                self.source_changed = True
             case CuratorAction(_, "issue-token", name, token):
                 self.tokens[token] = name
             case CuratorAction(_, "revoke-token", _, token):
@@ -197,7 +203,7 @@ class DatasetState:
         self,
         config: Config,
         ledger: Ledger,
-        data: DataVector,
+        data: DataVector | InPlaceData,
         noise: Noise,
         submissions: Submissions,
     ) -> None:

@@ -529,6 +529,8 @@ def to_plain(answer: Answer) -> dict[str, Any]:
         more["moments"] = [[place, each] for place, each in answer.moments]
     if answer.edges:
         more["edges"] = [[place, *map(_write, edges)] for place, edges in answer.edges]
+    if answer.source_changed:
+        more["source_changed"] = True
     return {
         "value": _write(answer.value),
         "standard_error": _write(answer.standard_error),
@@ -556,6 +558,7 @@ def from_plain(stored: Mapping[str, Any]) -> Answer:
         tuple([(block, each) for block, each in stored.get("covariances", ())]),
         tuple([(each[0], EdgeEstimate(*map(_read, each[1:]))) for each in stored.get("edges", ())]),
         tuple([(place, each) for place, each in stored.get("moments", ())]),
+        bool(stored.get("source_changed", False)),
     )
 
 

@@ -18,7 +18,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition, Thread
 
-from sharewell.errors import Closed, LedgerError, LedgerUnavailable, SharewellError, UnknownPayer
+from sharewell.errors import (
+    Closed,
+    LedgerError,
+    LedgerUnavailable,
+    SharewellError,
+    SourceUnavailable,
+    UnknownPayer,
+)
 from sharewell.privacy.driver import Batch, run_free
 from sharewell.privacy.ledger import Event, Ledger, Turn
 from sharewell.schedulers.base import QueueEntry
@@ -204,7 +211,9 @@ class Worker:
             self._publish()
             job.future.set_result(None)
         except Exception as error:
-            self._stale |= not isinstance(error, SharewellError) or isinstance(error, LedgerError)
+            self._stale |= not isinstance(error, SharewellError) or isinstance(
+                error, LedgerError | SourceUnavailable
+            )
             job.future.set_exception(error)
 
     def _rebuild(self) -> None:

@@ -32,6 +32,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Released,
     RoundClosed,
+    SourceChanged,
     Turn,
 )
 from sharewell.privacy.measurement import scale_runs, stored_rows
@@ -106,6 +107,8 @@ class AccountsAudit(Audit):
                 self._recover(number, event)
             case Armed(charge):
                 self._arm(number, charge)
+            case SourceChanged():
+                self.check.note("source-changed", number, "The source of the data has changed.")
             case Exceeded():
                 self._exceed(number, event)
 

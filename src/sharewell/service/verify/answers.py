@@ -32,6 +32,7 @@ from sharewell.privacy.ledger import (
     Refused,
     Released,
     RoundClosed,
+    SourceChanged,
 )
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import Block
@@ -56,7 +57,7 @@ EARLIER_CRITICALS = (1.96, 2.06)
 
 FIELDS = {"value", "standard_error", "interval", "source", "cost", "payer", "charge"}
 #: What later versions store beside them, where a result needs it.
-MORE_FIELDS = {"covariances", "edges", "moments"}
+MORE_FIELDS = {"covariances", "edges", "moments", "source_changed"}
 
 
 class AnswersAudit(Audit):
@@ -78,6 +79,7 @@ class AnswersAudit(Audit):
         self._curator: ReplayedCurator
         self._references: References
         self._has_settings = False
+        self._source_changed = False
         self._early: list[Granted | Recovered | Left] = []
         self._sample = Sample(CHECKS)
         #: Charges and positive tests seen so far that belong to nothing that has ended.
@@ -99,6 +101,8 @@ class AnswersAudit(Audit):
                     self._grant(number, event)
                 case Left(payer):
                     self._leave(number, payer)
+                case SourceChanged():
+                    self._source_changed = True
                 case RoundClosed(payers):
                     self._close_round(number, payers)
                 case Recovered():
@@ -316,6 +320,10 @@ class AnswersAudit(Audit):
         finally:
             for charge in own:
                 self._charged.pop(charge, None)
+        if any(answer.source_changed != self._source_changed for answer in stored):
+            self.fault(
+                "source-changed", number, "It does not say rightly whether the source had changed."
+            )
         self._compare(number, event.answers, stored, found)
         self._compare_related(number, statement, stored, found)
 

@@ -22,6 +22,7 @@ from sharewell.privacy.ledger import (
     Recovered,
     Refused,
     RoundClosed,
+    SourceChanged,
 )
 from sharewell.service.ledger.opening import verify_chain
 from sharewell.service.ledger.store import Head
@@ -130,6 +131,9 @@ def _recompute_certificate(
         return check, None
     if any(isinstance(event, Recovered) for _, event in snapshot):
         check.skipped = "events were lost, and what the collective did is not known"
+        return check, None
+    if any(isinstance(event, SourceChanged) for _, event in snapshot):
+        check.skipped = "the source of the data has changed, and errors are not exact any more"
         return check, None
     settings = [event for _, event in snapshot if isinstance(event, Configured)]
     config = read_settings(settings[-1]) if settings else None
