@@ -213,7 +213,7 @@ def check_in_place_equals_copied(make_source: MakeSource) -> None:
             blocks = [make(domain) for make in batch]
             for own, block in zip(found.answers_together(blocks), blocks, strict=True):
                 assert own.tolist() == expected.answers(block).tolist()
-        query = LinearQuery.of(domain, names=[1, 3], integers=range(0, 9))
+        query = LinearQuery.of(domain, names=[1, 3], integers=range(9))
         assert found.answer(query) == expected.answer(query)
 
 

@@ -1,0 +1,122 @@
+"""A dataset that is measured in place: every purchase is a statement on the source."""
+
+import time
+
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sharewell.config import parse_config
+from sharewell.errors import RequestError, SourceUnavailable
+from sharewell.privacy.ledger import Charged, Released, SourceChanged, SourceSeen, public_events
+from sharewell.service.dataset import DatasetService
+from sharewell.service.ledger import open_ledger
+from sharewell.service.results import SOURCE_CHANGED
+from sharewell.service.tokens import TokenStore
+from sharewell.service.verify.verification import verify
+from tests.engine.test_databases import fill
+
+PEOPLE = pa.table({"age": [4, 5, 5, 17], "sex": ["F", "F", "M", "M"]})
+
+#: So much budget that noise is 0 with a probability beyond doubt.
+CONFIG = """
+[dataset]
+{source}
+measure = "in-place"
+deadline = 1
+[budget]
+epsilon = 100000
+error_threshold = 20
+[attributes.age]
+type = "integer"
+low = 0
+high = 19
+[attributes.sex]
+type = "category"
+categories = ["F", "M"]
+[analysts.ann]
+share = "1/2"
+[analysts.ben]
+share = "1/2"
+[mechanism]
+seed = "total"
+query_budget = "1/100"
+"""
+YOUNG = "SELECT COUNT(*) FROM people WHERE age < 10"
+
+
+def served(source: str, folder, data=None) -> DatasetService:
+    config = parse_config(CONFIG.format(source=source), folder / "sharewell.toml")
+    ledger = open_ledger(folder / "ledger.sqlite", create=True)
+    service = DatasetService(
+        config, ledger, TokenStore(folder / "access.json"), data=data, certificate=False
+    )
+    service._close_ledger = ledger.close
+    return service
+
+
+def events_of(service, *kinds):
+    return [event for event in service.ledger.events() if isinstance(event, kinds)]
+
+
+def ask(service, sql, analyst="ann"):
+    return service.describe(service.ask(analyst, sql, timeout=60)).answer
+
+
+def test_purchases_are_measured_in_place_and_a_changed_file_withdraws_intervals(tmp_path):
+    path = tmp_path / "people.parquet"
+    pq.write_table(PEOPLE, path)
+    service = served(f'source = "{path}"', tmp_path)
+    began = time.monotonic()
+    first = ask(service, YOUNG)
+    # The answer leaves at the deadline, although the engine took less.
+    assert time.monotonic() - began >= 1
+    assert round(first.value) == 3
+    assert first.interval is not None
+    assert SOURCE_CHANGED not in first.notes
+    pq.write_table(pa.concat_tables([PEOPLE] * 3), path)
+    second = ask(service, f"{YOUNG} AND sex = 'F'", "ben")
+    assert second.interval is None
+    assert second.standard_error is None
+    assert SOURCE_CHANGED in second.notes
+    # Free answers too, from now on; the answer from before stays as it was.
+    assert SOURCE_CHANGED in ask(service, YOUNG, "ben").notes
+    with pytest.raises(RequestError, match="the source has changed"):
+        service.report()
+    assert len(events_of(service, SourceSeen)) == 2
+    assert len(events_of(service, SourceChanged)) == 1
+    assert not any(isinstance(event, SourceSeen) for _, event in public_events(service.ledger))
+    service.close()
+    found = verify(tmp_path / "ledger.sqlite")
+    assert found.ok, found.findings
+    assert [note.code for note in found.notes if "source" in note.code] == ["accounts.source-changed"]
+    assert "has changed" in found.check("certificate").skipped
+    again = served(f'source = "{path}"', tmp_path)
+    assert SOURCE_CHANGED in ask(again, YOUNG, "ben").notes
+    again.close()
+
+
+def test_a_database_that_stalls_is_asked_again_and_charged_once(postgres, tmp_path):
+    address = fill(postgres.database(), PEOPLE)
+    source = f'source = "{address}"\ntable = "people"'
+    service = served(source, tmp_path)
+    before = len(events_of(service, Charged))
+    with psycopg.connect(address) as other:
+        other.execute("LOCK TABLE people IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(SourceUnavailable, match="does not answer"):
+            service.ask("ann", YOUNG, key="mine", timeout=60).outcome(0)
+        assert len(events_of(service, Charged)) == before + 1
+        assert len(events_of(service, Released)) == before
+        # The server dies and starts again, while the database still stalls.
+        service.close()
+    again = served(source, tmp_path)
+    found = again.describe(again.ask("ann", YOUNG, key="mine", timeout=60)).answer
+    assert round(found.value) == 3
+    charges = [n for n, event in enumerate(again.ledger.events()) if isinstance(event, Charged)]
+    released = [event.charge for event in events_of(again, Released)]
+    assert len(charges) == before + 1
+    assert sorted(released) == charges
+    assert again.budget("ann").spent == again.budget("ben").spent + 1000
+    again.close()
+    assert verify(tmp_path / "ledger.sqlite", certificate=False).ok
