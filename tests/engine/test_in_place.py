@@ -144,7 +144,7 @@ def test_a_failure_leaves_at_the_deadline_and_quotes_nothing(caplog):
     assert "CANARY" not in caplog.text
 
 
-def test_a_statement_that_the_server_ends_is_tried_again(postgres):
+def test_a_column_that_is_renamed_behind_the_server_is_unavailable_until_it_is_back(postgres):
     address = fill(
         postgres.database(), pa.table({"a": [1, 2, 9], "b": ["x", "y", "z"], "c": [None, 1, 2]})
     )
