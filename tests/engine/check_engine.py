@@ -19,7 +19,7 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.engine.in_place import InPlaceData
 from sharewell.engine.sources import is_address, open_source
 from sharewell.errors import SourceError
-from sharewell.privacy.kronecker import KroneckerProduct, KroneckerRows
+from sharewell.privacy.kronecker import Factors, KroneckerProduct, KroneckerRows
 from sharewell.query.block import GroupedBlock
 from tests.engine import oracle
 
@@ -228,7 +228,7 @@ def _marginals(domain: Domain) -> KroneckerRows:
     """A seed of two tables of counts and sums, and the total."""
     each = sp.eye_array(domain.vectors, dtype=np.int64, format="csr")
     last = len(domain.attributes)
-    factors = ({0: None, 3: None, last: each}, {1: None, 2: None}, {})
+    factors: tuple[Factors, ...] = ({0: None, 3: None, last: each}, {1: None, 2: None}, {})
     return KroneckerRows(domain, tuple(KroneckerProduct(domain, own) for own in factors), "seed")
 
 

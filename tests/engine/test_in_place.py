@@ -1,15 +1,18 @@
 """Counts in place: the same answers as those of a copy, by one statement for each batch."""
 
 import time
+from typing import Any
 
 import numpy as np
 import pandas
 import psycopg
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from sharewell import Block, Budget, Category, Curator, Domain, Integer, LinearQuery
 from sharewell.engine import vectorize as engine
+from sharewell.engine.base import Columns, Engine
 from sharewell.engine.in_place import InPlaceData
 from sharewell.engine.sources import open_source
 from sharewell.errors import QueryTooComplex, SourceError, SourceUnavailable
@@ -39,16 +42,18 @@ class Counting:
         self._source, self._wanted = source, engine.columns_read(DOMAIN, unit)
         self.statements = 0
 
-    def __call__(self):
-        opened = open_source(self._source, self._wanted)
+    def __call__(self) -> Engine:
+        opened: Any = open_source(self._source, self._wanted)
         fetch = opened.fetch
 
-        def counted(statement):
+        def counted(statement: exp.Select) -> Columns:
             self.statements += 1
-            return fetch(statement)
+            found: Columns = fetch(statement)
+            return found
 
         opened.fetch = counted
-        return opened
+        engine: Engine = opened
+        return engine
 
 
 def random_block(random: np.random.Generator) -> Block:
@@ -124,7 +129,7 @@ def test_what_tells_too_many_groups_apart_is_refused_before_the_charge():
 
 
 def test_a_failure_leaves_at_the_deadline_and_quotes_nothing(caplog):
-    waits = []
+    waits: list[float] = []
     frame = table(3)
     data = InPlaceData(
         DOMAIN,

@@ -297,12 +297,18 @@ class StatedEngine:
     columns: Mapping[str, SourceColumn]
     relation: exp.Table = field(default_factory=lambda: exp.to_table("source"))
     joins_labels: bool = True
+    slow_to_open: bool = False
 
     def fetch(self, statement: exp.Select) -> Columns:
         raise NotImplementedError
 
     def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
         raise NotImplementedError
+
+    def version(self) -> str | None:
+        raise NotImplementedError
+
+    def cancel(self) -> None: ...
 
     def close(self) -> None: ...
 

@@ -376,17 +376,21 @@ class Config:
         """Make the configured scheduler."""
         return make_scheduler(self.scheduler_name, self.shares, **self.scheduler_options)
 
-    def vector(self) -> DataVector | InPlaceData:
+    def data(self) -> DataVector | InPlaceData:
         """Count the rows of the source, or open it to be measured in place. Secret."""
-        if self.measure == "in-place":
-            return InPlaceData(
-                self.domain,
-                self._open_in_place,
-                privacy_unit=self.privacy_unit,
-                max_rows_per_person=self.max_rows_per_person,
-                key=self.name,
-                deadline=self.deadline,
-            )
+        if self.measure == "copy":
+            return self.vector()
+        return InPlaceData(
+            self.domain,
+            self._open_in_place,
+            privacy_unit=self.privacy_unit,
+            max_rows_per_person=self.max_rows_per_person,
+            key=self.name,
+            deadline=self.deadline,
+        )
+
+    def vector(self) -> DataVector:
+        """Count the rows of the source. Secret."""
         return vectorize(
             self.source,
             self.domain,

@@ -125,7 +125,7 @@ class DatasetService:
         self._quoting: defaultdict[str, Lock] = defaultdict(Lock)
         #: The curator who is changing the access of a name, or for "" of all.
         self._acting: dict[str, str] = {}
-        data = config.vector() if data is None else data
+        data = config.data() if data is None else data
         self._worker = Worker(
             ledger,
             self._submissions,

@@ -36,6 +36,8 @@ from sharewell.privacy.ledger import (
     Refused,
     Released,
     RoundClosed,
+    SourceChanged,
+    SourceSeen,
     Turn,
 )
 from sharewell.service.ledger import open_ledger
@@ -575,6 +577,10 @@ def nudged(event: Event, nudge: int, draw) -> Event:
         case Left() | Done() | Begun() | CuratorAction():
             name = next(iter(vars(event)))
             return replace(event, **{name: draw(st.sampled_from(["ann", "ben", "cleo", "zoe"]))})
+        case SourceSeen():
+            return replace(event, fingerprint=str(nudge))
+        case SourceChanged():
+            return Left("zoe")
         case RoundClosed(payers):
             other = draw(st.sampled_from([(), payers[1:], (*payers, "cleo")]))
             return replace(event, payers=other)
