@@ -255,13 +255,15 @@ class DatasetService:
         pay: bool = True,
         key: str | None = None,
         deadline: float = math.inf,
+        paused: bool | None = None,
     ) -> Submission:
         """Submit a question; a key that was used before gives the submission of that time.
 
         A question that is not taken up until the deadline, on the monotonic clock, is refused before it
-        is stored.
+        is stored. `paused` is what the access file said when the analyst was authenticated; with None,
+        it is read now.
         """
-        self._require_running()
+        self._require_running(self.tokens.paused if paused is None else paused)
         if time.monotonic() > deadline:
             raise overloaded()
         if not isinstance(sql, Statement):
@@ -396,7 +398,7 @@ class DatasetService:
 
     def done(self, analyst: str) -> None:
         """Declare that an analyst has no more questions for now, so that no rotation waits for them."""
-        self._require_running()
+        self._require_running(self.tokens.paused)
 
         def note(state: DatasetState) -> None:
             state.mechanism.require(analyst)
@@ -639,8 +641,8 @@ class DatasetService:
             )
         return seconds
 
-    def _require_running(self) -> None:
-        if self.tokens.paused:
+    def _require_running(self, paused: bool) -> None:
+        if paused:
             raise Paused(f"{self.name} is paused.", hint="Try again when its curator has resumed it.")
 
 

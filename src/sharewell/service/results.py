@@ -202,27 +202,29 @@ class RowNumbers:
         """A function from a row to a column's field there."""
         if isinstance(expression, GroupKey):
             return expression.labels.__getitem__
-        shown = self._values_of(expression)
         if not is_number(expression):
+            shown = self._values_of(expression)
             return lambda row: _label(shown[row])
         leaves = list(numbers(expression))
         widening = self._widening(len(leaves) * self._rows_at_once)
+        if isinstance(expression, Call):
+            return lambda row: self._computed(expression, leaves, row, widening)
+        return lambda row: self._number(expression, row, widening)  # type: ignore[arg-type]
 
-        def field(row: int) -> wire.Number:
-            if isinstance(expression, Call):
-                found = self._bounds(expression, row, widening)
-                value = _finite(shown[row])
-                parts = [self._number(leaf, row, widening) for leaf in leaves]
-                if any(part.interval == ANYTHING and part.value is None for part in parts):
-                    found = ANYTHING if value is None else None
-                source = min((part.source for part in parts), key=_reliability)
-                interval = None if found is None or any(map(math.isnan, found)) else found
-                if interval is not None and value is not None:
-                    interval = min(interval[0], value), max(interval[1], value)
-                return wire.Number(value=value, interval=interval, source=source)
-            return self._number(expression, row, widening)  # type: ignore[arg-type]
-
-        return field
+    def _computed(
+        self, expression: Call, leaves: Sequence[Number], row: int, widening: float
+    ) -> wire.Number:
+        """The number that a function or an operator makes of others."""
+        found = self._bounds(expression, row, widening)
+        value = _finite(self._values_of(expression)[row])
+        parts = [self._number(leaf, row, widening) for leaf in leaves]
+        if any(part.interval == ANYTHING and part.value is None for part in parts):
+            found = ANYTHING if value is None else None
+        source = min((part.source for part in parts), key=_reliability)
+        interval = None if found is None or any(map(math.isnan, found)) else found
+        if interval is not None and value is not None:
+            interval = min(interval[0], value), max(interval[1], value)
+        return wire.Number(value=value, interval=interval, source=source)
 
     def _values_of(self, expression: Expression) -> Sequence[Any]:
         if expression not in self._columns:

@@ -125,6 +125,11 @@ class TokenStore:
         return self._current().paused
 
     @property
+    def was_paused(self) -> bool:
+        """Whether the dataset was paused at the last look, for callers who were just authenticated."""
+        return self._contents.paused
+
+    @property
     def failure(self) -> str | None:
         """Why the file cannot be read, or None if it can."""
         self._current()
