@@ -16,7 +16,7 @@ from sharewell.engine import data_vector as data_vector_module
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import SourceError
-from sharewell.query import diagram, workload
+from sharewell.query import contraction, workload
 from tests.engine.strategies import cases
 from tests.query.domains import domain_and_vectors
 
@@ -58,7 +58,7 @@ def test_sparse_and_dense_data_give_the_same_answers(case, data):
     expected = int((weights + 7 * other) @ counts)
     assert [each.answer(query) for each in both] == [expected] * 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(diagram, "MAX_TABLE", 2)
+        patch.setattr(contraction, "MAX_TABLE", 2)
         assert both[1].answer(query) == expected
     block = workload.identity(domain)
     assert both[1].answers(block).tolist() == both[0].answers(block).tolist()

@@ -16,6 +16,7 @@ from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, Sharew
 from sharewell.privacy import measurement
 from sharewell.privacy.budget import Budget
 from sharewell.privacy.curator import Curator
+from sharewell.privacy.history import stored_scales
 from sharewell.privacy.kronecker import ComposedRows
 from sharewell.privacy.ledger import (
     Armed,
@@ -28,7 +29,7 @@ from sharewell.privacy.ledger import (
     Opened,
     Released,
 )
-from sharewell.privacy.measurement import MeasureRequest, Reservation, scale_runs, stored_scales
+from sharewell.privacy.measurement import MeasureRequest, Reservation, scale_runs
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
 from sharewell_lab.noise import NoNoise, SeededNoise

@@ -30,7 +30,7 @@ from sharewell.query.attribute import Binned, Date
 from sharewell.query.statement import Average, Statement
 from sharewell.service import intervals, results
 from sharewell.service.intervals import WIDENING
-from sharewell.service.results import mean
+from sharewell.service.numbers import mean
 from sharewell.service.serialization import quote_message
 from sharewell_lab.noise import SeededNoise
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import SourceError
-from sharewell.query import diagram
+from sharewell.query import contraction, diagram
 from sharewell.query.block import Answerable
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -133,7 +133,7 @@ class DataVector:
         if query.root is None:
             return np.zeros(_shape(groups), dtype=np.int64)
         tensor = self.counts.reshape(self.domain.shape)
-        answers = diagram.apply_by_group(query.root, tensor, groups)
+        answers = contraction.apply_by_group(query.root, tensor, groups)
         return int(query.scale) * answers.transpose(np.argsort(np.argsort(list(groups))))
 
     def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
@@ -163,7 +163,7 @@ class SparseCells:
     sums: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        # Unsigned, as `diagram.evaluate` needs them.
+        # Unsigned, as `contraction.evaluate` needs them.
         pairs = zip(self.codes, _kinds(self.domain), strict=True)
         object.__setattr__(self, "codes", [each.astype(kind, copy=False) for each, kind in pairs])
 
@@ -190,7 +190,7 @@ def _weighted(
     root: diagram.Node, sums: NDArray[np.int64], codes: Sequence[NDArray[Any]]
 ) -> NDArray[np.int64]:
     """Return what every listed cell adds to the answer: its numbers times their weights."""
-    weights, at, nodes = diagram.evaluate(root, codes)
+    weights, at, nodes = contraction.evaluate(root, codes)
     total = sums[0]
     if nodes != [diagram.TERMINAL]:
         of_vectors = np.stack([node.vectors[0][0] for node in nodes], axis=1)

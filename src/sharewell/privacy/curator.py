@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from fractions import Fraction
 from threading import Lock
 from typing import Any, get_args
@@ -18,6 +16,13 @@ from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
 from sharewell.privacy.budget import Amount, Budget, amount
+from sharewell.privacy.history import (
+    KernelHistory,
+    SourceHistory,
+    StoredRelease,
+    inconsistent,
+    stored_scales,
+)
 from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct
 from sharewell.privacy.ledger import (
     Armed,
@@ -37,14 +42,7 @@ from sharewell.privacy.ledger import (
     SourceChanged,
     SourceSeen,
 )
-from sharewell.privacy.measurement import (
-    Measurement,
-    MeasureRequest,
-    Reservation,
-    StoredRelease,
-    inconsistent,
-    stored_scales,
-)
+from sharewell.privacy.measurement import Measurement, MeasureRequest, Reservation
 from sharewell.privacy.noise import (
     ExactNoise,
     Noise,
@@ -532,80 +530,6 @@ class CuratorSnapshot(Curator):
 
 def _read_only() -> PrivacyError:
     return PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
-
-
-@dataclass
-class SourceHistory:
-    """What a ledger says of the versions of its source."""
-
-    fingerprint: str | None = field(default=None, repr=False)
-    changed: bool = False
-
-    def apply(self, event: Event) -> None:
-        """Take in one event."""
-        if isinstance(event, SourceSeen):
-            self.fingerprint = event.fingerprint
-        elif isinstance(event, SourceChanged):
-            self.changed = True
-
-
-@dataclass
-class KernelHistory:
-    """What a ledger held of the kernel when it was opened: a fold that depends on nothing above."""
-
-    shares: dict[str, Fraction] = field(default_factory=dict)
-    #: Charges of sparse vectors, by number.
-    charges: dict[int, Charged] = field(default_factory=dict)
-    #: Charges that nothing was released for.
-    unfinished: dict[int, Charged] = field(default_factory=dict)
-    #: Charges with what was released for them, in the order of the releases.
-    released: dict[int, tuple[Charged, StoredRelease]] = field(default_factory=dict)
-    armed: dict[int, Armed] = field(default_factory=dict)
-    positives: Counter[int] = field(default_factory=Counter)
-    #: Sparse vectors whose positive answers a recovered ledger may have lost.
-    ended: set[int] = field(default_factory=set)
-    _finished: set[int] = field(default_factory=set)
-
-    def apply(self, number: int, event: Event) -> None:
-        """Take in one event."""
-        match event:
-            case Granted(payer, share):
-                self.shares[payer] = share
-            case Charged(_, purpose):
-                if purpose.keys() & {"measure", "sparse_vector"}:
-                    self.unfinished[number] = event
-                if "sparse_vector" in purpose:
-                    self.charges[number] = event
-            case Released(charge):
-                if charge in self.released and self.released[charge][1].is_continued_by(event):
-                    self.released[charge][1].add(event)
-                    return
-                charged = self._finish(charge)
-                if charged is not None and "measure" in charged.purpose:
-                    self.released[charge] = charged, StoredRelease(event)
-            case Armed(charge):
-                self._finish(charge)
-                if charge in self.charges:
-                    self.armed[charge] = event
-            case Exceeded(charge):
-                self.positives[charge] += 1
-            case Recovered():
-                # The lost events may have released these charges, and used up the positives.
-                self._finished.update(self.unfinished)
-                self.unfinished.clear()
-                self.ended.update(self.armed)
-
-    def positives_left(self, charge: int, plan: SparseVectorPlan) -> int:
-        """How many positive answers a sparse vector may still give."""
-        return 0 if charge in self.ended else plan.positives - self.positives[charge]
-
-    def _finish(self, charge: int) -> Charged | None:
-        if charge in self._finished:
-            raise PrivacyError(
-                "The ledger has released a charge twice.", hint="Do not continue with it."
-            )
-        self._finished.add(charge)
-        return self.unfinished.pop(charge, None)
 
 
 def _exact_shares(shares: Mapping[str, Amount], budget: Budget) -> dict[str, Fraction]:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.errors import PrivacyError
 from sharewell.privacy.accounts import Payer
 from sharewell.privacy.ledger import Charged, Released
 from sharewell.privacy.sensitivity import Rows
@@ -88,32 +87,6 @@ class Measurement:
         ]
 
 
-class StoredRelease:
-    """The values that were released for a charge, put together from the events that hold them."""
-
-    def __init__(self, *events: Released) -> None:
-        self._parts: list[NDArray[np.int64]] = []
-        self._rest = 0
-        for event in events:
-            self.add(event)
-
-    def is_continued_by(self, event: Released) -> bool:
-        """Whether an event holds the next of the values that are still to come."""
-        return 0 < self._rest == len(event.values) + event.rest
-
-    def add(self, event: Released) -> None:
-        """Take in the next event."""
-        self._parts.append(np.array(event.values, dtype=np.int64))
-        self._rest = event.rest
-
-    @property
-    def values(self) -> NDArray[np.int64]:
-        """All values; refuses a release of which a part is missing."""
-        if self._rest:
-            raise inconsistent("it holds a part of a release")
-        return np.concatenate(self._parts)
-
-
 def scale_runs(scales: NDArray[np.float64]) -> list[list[Any]]:
     """The noise scales of rows as plain data: pairs of a scale, and of how many rows it has.
 
@@ -123,32 +96,3 @@ def scale_runs(scales: NDArray[np.float64]) -> list[list[Any]]:
     starts = np.flatnonzero(np.diff(scales, prepend=np.nan))
     counts = np.diff(starts, append=len(scales)).tolist()
     return [[scale.hex(), n] for scale, n in zip(scales[starts].tolist(), counts, strict=True)]
-
-
-def stored_rows(charged: Charged) -> int:
-    """The number of rows that a charge pays for, by the runs of their scales."""
-    return sum(count for _, count in _stored_runs(charged))
-
-
-def stored_scales(charged: Charged, rows: int) -> NDArray[np.float64]:
-    """The noise scale of each row that a charge pays for; refuses those of another number of rows."""
-    runs = _stored_runs(charged)
-    if sum(count for _, count in runs) != rows:
-        raise inconsistent("it charged for another number of rows")
-    return np.repeat(np.array([scale for scale, _ in runs]), [count for _, count in runs])
-
-
-def _stored_runs(charged: Charged) -> list[tuple[float, int]]:
-    """The noise scales that `scale_runs` wrote."""
-    try:
-        runs = [(float.fromhex(scale), count) for scale, count in charged.purpose["scales"]]
-    except (LookupError, TypeError, ValueError, OverflowError):
-        raise inconsistent("the noise scales of a charge cannot be read") from None
-    if not all(type(count) is int and count > 0 for _, count in runs):
-        raise inconsistent("it charged for noise on no rows")
-    return runs
-
-
-def inconsistent(how: str) -> PrivacyError:
-    """The error for a ledger that something else has written or changed."""
-    return PrivacyError(f"The ledger is not consistent: {how}.", hint="Do not continue with it.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import QueryError
-from sharewell.query import diagram
+from sharewell.query import contraction, diagram
 from sharewell.query.attribute import Label, Number
 from sharewell.query.diagram import MAX_WEIGHT, Node, Weights
 from sharewell.query.domain import Domain
@@ -372,7 +372,7 @@ class LinearQuery:
         self.domain.require_dense()
         if self.root is None:
             return np.zeros(self.domain.size, dtype=np.int64)
-        whole = diagram.dense(self.root)
+        whole = contraction.dense(self.root)
         if self.scale == 1:
             return whole.copy()
         if self.scale.denominator == 1:
@@ -398,7 +398,7 @@ class LinearQuery:
             )
         if self.root is None:
             return 0
-        total = diagram.apply(self.root, array.reshape(self.domain.shape))
+        total = contraction.apply(self.root, array.reshape(self.domain.shape))
         return total * (int(self.scale) if self.scale.denominator == 1 else float(self.scale))
 
     # Serialization

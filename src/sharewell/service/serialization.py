@@ -27,7 +27,8 @@ from sharewell.service.answer_steps import free_answers
 from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.durable import DurableLedger
-from sharewell.service.results import columns, is_number, notes
+from sharewell.service.numbers import is_number
+from sharewell.service.results import columns, notes
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
 

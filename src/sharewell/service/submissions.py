@@ -36,8 +36,8 @@ from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
 from sharewell.service.answer_steps import answer_steps
 from sharewell.service.ledger.codec import free_answers, read_answers
+from sharewell.service.numbers import values
 from sharewell.service.release_slots import slot_start
-from sharewell.service.results import values
 
 #: The number of a question that is not stored yet.
 UNSTORED = -1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ Truth = tuple[Mask, Mask]
 
 
 @dataclass
-class Conditions:
+class Conditions(ABC):
     """Compiles conditions; a subclass says what the labels of a column select."""
 
     source: Source
@@ -68,9 +69,9 @@ class Conditions:
         """Read a column as a field of an expression."""
         return field_of(self.source.column(node)) if isinstance(node, exp.Column) else None
 
+    @abstractmethod
     def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
         """Return the predicate for masks over a column's labels."""
-        raise NotImplementedError
 
     def on_cells(self, node: exp.Expr) -> Predicate:
         """Return the predicate for a condition that is evaluated on every cell."""

@@ -16,6 +16,7 @@ from sharewell.mechanisms.base import decode, is_seed
 from sharewell.privacy.accounts import plain
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
+from sharewell.privacy.history import stored_rows
 from sharewell.privacy.ledger import (
     Armed,
     Asked,
@@ -35,7 +36,7 @@ from sharewell.privacy.ledger import (
     SourceChanged,
     Turn,
 )
-from sharewell.privacy.measurement import scale_runs, stored_rows
+from sharewell.privacy.measurement import scale_runs
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Measurable, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain

@@ -23,8 +23,9 @@ from sharewell.privacy.accounts import Payer
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Decode
 from sharewell.privacy.dry_run import DryCurator
+from sharewell.privacy.history import StoredRelease
 from sharewell.privacy.ledger import Answered, Armed, Charged, Event, Exceeded, Released
-from sharewell.privacy.measurement import Measurement, Reservation, StoredRelease
+from sharewell.privacy.measurement import Measurement, Reservation
 from sharewell.privacy.noise import NoNoise
 from sharewell.privacy.sensitivity import checked
 from sharewell.privacy.sparse_vector import SparseVector, SparseVectorPlan

@@ -1,0 +1,514 @@
+"""The numbers of a result: values, standard errors and intervals, computed from answers.
+
+The leaves of an expression have intervals of their own; see `query.expression`. An interval holds with
+95 %. Where several must hold at once, all are made wider: the leaves of one computed number, and all
+rows of a result of which noise has chosen some: the one at the top is there because its noise is large.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from statistics import NormalDist
+from typing import Any
+
+from sharewell import wire
+from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answer, Source
+from sharewell.query.expression import (
+    Aggregate,
+    Average,
+    Call,
+    Constant,
+    Expression,
+    GroupKey,
+    Linear,
+    Number,
+    OrderKey,
+    Quantile,
+    Rank,
+    Ratio,
+    is_public,
+    numbers,
+    type_of,
+)
+from sharewell.query.functions import ANYTHING, Range, union
+from sharewell.query.statement import Statement
+from sharewell.service.intervals import (
+    Interval,
+    average_over_bins,
+    combined,
+    covariance,
+    critical_of,
+    fieller,
+    is_undetermined,
+    over_bins,
+    quotient,
+    ratio,
+)
+
+#: Where a value may have come from: of several, a number has the first. What was measured before is as
+#: reliable as what is measured now; a number that was paid for now in part is not called cached.
+LEAST_RELIABLE_FIRST: tuple[str, ...] = (
+    "synthetic",
+    "reconstructed",
+    "measured",
+    "cached",
+    "public",
+)
+
+#: A count, and an average that may be any number.
+_COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
+
+
+def values(answers: Sequence[Answer]) -> list[float | None]:
+    """The values of answers: None for those that nothing determines, which are NULL."""
+    return [None if is_undetermined(answer) else answer.value for answer in answers]
+
+
+def is_number(expression: Expression) -> bool:
+    """Whether an expression is shown as a number with an interval."""
+    return type_of(expression) == "number" and not is_public(expression)
+
+
+class RowNumbers:
+    """The numbers of a result: values, standard errors and intervals, column by column."""
+
+    def __init__(self, statement: Statement, answers: Sequence[Answer]) -> None:
+        self.statement = statement
+        self.answers = answers
+        self.values = values(answers)
+        #: How many rows an interval must hold for at once.
+        self._rows_at_once = len(statement.group_labels) if statement.selects_by_noise else 1
+        self._at_level: dict[float, Sequence[Answer]] = {1.0: answers}
+        self._columns: dict[Expression, Sequence[Any]] = {}
+
+    def column(self, expression: Expression) -> Callable[[int], Any]:
+        """A function from a row to a column's field there."""
+        if isinstance(expression, GroupKey):
+            return expression.labels.__getitem__
+        if not is_number(expression):
+            shown = self._values_of(expression)
+            return lambda row: _label(shown[row])
+        leaves = list(numbers(expression))
+        widening = self._widening(len(leaves) * self._rows_at_once)
+        if isinstance(expression, Call):
+            return lambda row: self._computed(expression, leaves, row, widening)
+        return lambda row: self._number(expression, row, widening)  # type: ignore[arg-type]
+
+    def _computed(
+        self, expression: Call, leaves: Sequence[Number], row: int, widening: float
+    ) -> wire.Number:
+        """The number that a function or an operator makes of others."""
+        found = self._bounds(expression, row, widening)
+        value = _finite(self._values_of(expression)[row])
+        parts = [self._number(leaf, row, widening) for leaf in leaves]
+        if any(part.interval == ANYTHING and part.value is None for part in parts):
+            found = ANYTHING if value is None else None
+        source = min((part.source for part in parts), key=_reliability)
+        interval = None if found is None or any(map(math.isnan, found)) else found
+        if interval is not None and value is not None:
+            interval = min(interval[0], value), max(interval[1], value)
+        return wire.Number(value=value, interval=interval, source=source)
+
+    def _values_of(self, expression: Expression) -> Sequence[Any]:
+        if expression not in self._columns:
+            self._columns[expression] = self.statement.column(expression, self.values)
+        return self._columns[expression]
+
+    @cached_property
+    def _is_laplace(self) -> bool:
+        """Whether the noise has the tails of Laplace noise: then intervals are 2.12 errors wide."""
+        ratios = [
+            (answer.interval[1] - answer.value) / answer.standard_error
+            for answer in self.answers
+            if answer.interval and answer.standard_error and math.isfinite(answer.standard_error)
+        ]
+        return not ratios or min(ratios) > (GAUSSIAN_CRITICAL + LAPLACE_CRITICAL) / 2
+
+    def _widening(self, count: int) -> float:
+        return widening(count, laplace=self._is_laplace)
+
+    def _scaled(self, widening: float) -> Sequence[Answer]:
+        """The answers with wider intervals."""
+        if widening not in self._at_level:
+            self._at_level[widening] = [_wider(answer, widening) for answer in self.answers]
+        return self._at_level[widening]
+
+    # Leaves
+
+    def _number(self, leaf: Number, row: int, widening: float) -> wire.Number:
+        statement, answers = self.statement, self._scaled(widening)
+        match leaf:
+            case Aggregate(block, _, None):
+                return number(statement.answers_of(block, answers)[row], leaf)
+            case Aggregate(block, _, int(count)):
+                own, of_rows = (statement.answers_of(at, answers)[row] for at in (block, count))
+                return shifted(own, of_rows, leaf)
+            case Average(total, count):
+                own, of_rows = (statement.answers_of(at, answers)[row] for at in (total, count))
+                return mean(own, of_rows, leaf, range_of(leaf, statement))
+            case Linear(forms):
+                return self._linear(forms[row], widening)
+            case Ratio():
+                return self._ratio(leaf, row, widening)
+            case Quantile():
+                return self._quantile(leaf, row, widening)
+            case Rank():
+                return self._rank(leaf, row)
+        raise TypeError(f"{leaf!r} is not a number")
+
+    def _form_source(self, form: int) -> Source:
+        used = [self.answers[at].source for at, _ in self.statement.forms[form]]
+        return min(used, key=_reliability) if used else "public"
+
+    def _is_undetermined(self, *forms: int) -> bool:
+        return any(
+            is_undetermined(self.answers[at]) for form in forms for at, _ in self.statement.forms[form]
+        )
+
+    @cached_property
+    def _moments(self) -> dict[tuple[int, int], float]:
+        pairs = self.statement.moments
+        found = (moment for answer in self.answers for moment in answer.moments)
+        return {pairs[place]: each for place, each in found}
+
+    def _variance(self, form: int) -> float | None:
+        terms = self.statement.forms[form]
+        if not terms:
+            return 0.0
+        if len(terms) == 1:
+            error = self.answers[terms[0][0]].standard_error
+            return None if error is None else (float(terms[0][1]) * error) ** 2
+        return self._moments.get((form, form))
+
+    def _form_answers(self, form: int, widening: float) -> list[Answer]:
+        answers = self._scaled(widening)
+        return [answers[at] for at, _ in self.statement.forms[form]]
+
+    def _linear(self, form: int, widening: float) -> wire.Number:
+        source = self._form_source(form)
+        if self._is_undetermined(form):
+            return wire.Number(value=None, interval=ANYTHING, source=source)
+        [value] = self.statement.combine([form], self.values)
+        variance, error = self._variance(form), None
+        if variance is not None:
+            error = math.sqrt(max(variance, 0.0))
+        interval = self._form_interval(form, widening)
+        return wire.Number(value=_finite(value), standard_error=error, interval=interval, source=source)
+
+    def _form_interval(self, form: int, widening: float) -> Interval | None:
+        """The interval of a linear combination; without its variance, from those of all its answers."""
+        terms = self.statement.forms[form]
+        [value] = self.statement.combine([form], self.values)
+        variance, used = self._variance(form), self._form_answers(form, widening)
+        if any(answer.interval is None for answer in used):
+            return None
+        if variance is not None:
+            reach = critical_of(used) * math.sqrt(max(variance, 0.0))
+            return float(value) - reach, float(value) + reach
+        wider = self._form_answers(form, widening * self._widening(len(terms)))
+        reach = sum(
+            abs(float(factor)) * (answer.interval[1] - answer.value)
+            for answer, (_, factor) in zip(wider, terms, strict=True)
+            if answer.interval is not None
+        )
+        return float(value) - reach, float(value) + reach
+
+    def _ratio(self, leaf: Ratio, row: int, widening: float) -> wire.Number:
+        above, below = leaf.numerators[row], leaf.denominators[row]
+        source = min((self._form_source(form) for form in (above, below)), key=_reliability)
+        if self._is_undetermined(above, below):
+            return wire.Number(value=None, interval=ANYTHING, source=source)
+        value = self._values_of(leaf)[row]
+        interval = self._ratio_interval(above, below, widening)
+        return wire.Number(value=_finite(value), interval=interval, source=source)
+
+    def _ratio_interval(self, above: int, below: int, widening: float) -> Interval | None:
+        top, bottom = map(float, self.statement.combine([above, below], self.values))
+        used = self._form_answers(above, widening) + self._form_answers(below, widening)
+        if any(answer.interval is None for answer in used):
+            return None
+        variances = self._variance(above), self._variance(below)
+        both = self._moments.get((above, below))
+        if above == below:
+            both = variances[0]
+        sign = 1.0 if bottom > 0 else -1.0
+        if None in variances or both is None:
+            ends = [self._form_interval(form, widening * self._widening(2)) for form in (above, below)]
+            if None in ends:
+                return None
+            (low, high), (least, most) = ends  # type: ignore[misc]
+            if sign < 0:
+                (low, high), (least, most) = (-high, -low), (-most, -least)
+            return quotient((low, high), (least, most))
+        # Fieller's interval divides by a positive number; a ratio is that of both with other signs.
+        own, other = variances
+        return fieller(sign * top, sign * bottom, own or 0.0, other or 0.0, both, critical_of(used))
+
+    def _quantile(self, leaf: Quantile, row: int, widening: float) -> wire.Number:
+        counts, crossings = leaf.counts[row], leaf.crossings[row]
+        source = min((self._form_source(form) for form in counts), key=_reliability)
+        if self._is_undetermined(*counts):
+            return wire.Number(value=None, interval=ANYTHING, source=source)
+        value = self._values_of(leaf)[row]
+        ranges = [self._form_interval(form, widening) for form in crossings]
+        # The quantile is at most a value where the rows up to it may be the fraction of all, and more
+        # than it where they may be fewer. A continuous one lies between two neighbours: one row more.
+        slack = 1.0 if leaf.continuous else 0.0
+        low, high = float(leaf.ends[0][0]), float(leaf.ends[-1][1])
+        if any(each is None for each in ranges):
+            return wire.Number(value=_finite(value), source=source)
+        reaching = [at for at, each in enumerate(ranges) if each and each[1] + slack >= 0]
+        short = [at for at, each in enumerate(ranges) if each and each[0] - slack < 0]
+        if reaching:
+            low = float(leaf.ends[reaching[0]][0])
+        last = min(short[-1] + 1, len(ranges) - 1) if short else 0
+        high = float(leaf.ends[max(last, reaching[0] if reaching else last)][1])
+        if value is not None:
+            low, high = min(low, float(value)), max(high, float(value))
+        return wire.Number(value=_finite(value), interval=(low, high), source=source)
+
+    def _rank(self, leaf: Rank, row: int) -> wire.Number:
+        value = float(self._values_of(leaf)[row])
+        source, interval = self._ranked(leaf)
+        return wire.Number(value=value, interval=interval(row), source=source)
+
+    def _ranked(self, leaf: Rank) -> tuple[str, Callable[[int], Interval | None]]:
+        """How far a row may move: past those whose intervals overlap with its own."""
+        key: OrderKey = leaf.order[0]
+        source = self._sources(leaf)
+        rows = range(len(self.statement.group_labels))
+        if all(is_public(each.source) for each in leaf.order):
+            exact = self._values_of(leaf)
+            return source, lambda row: (float(exact[row]), float(exact[row]))
+        if is_public(key.source):
+            ranks = self.statement.order_values(key, self.values)
+            ends: list[Range | None] = [None if r is None else (float(r), float(r)) for r in ranks]
+        else:
+            count = len(rows) * len(list(numbers(key.source)))
+            ends = [self._bounds(key.source, row, self._widening(count)) for row in rows]
+        sign = -1 if key.descending else 1
+
+        def interval(row: int) -> Interval | None:
+            own = ends[row]
+            peers = [at for at in rows if leaf.partitions[at] == leaf.partitions[row] and at != row]
+            if own is None or any(ends[at] is None for at in peers):
+                return 1.0, len(peers) + 1.0
+            low, high = sorted(sign * end for end in own)
+            before = after = 0
+            for at in peers:
+                least, most = sorted(sign * end for end in ends[at] or own)
+                before += most < low
+                after += least > high
+            first = before if leaf.kind != "DENSE_RANK" else min(before, 1)
+            return 1.0 + first, 1.0 + len(peers) - after
+
+        return source, interval
+
+    def _sources(self, leaf: Rank) -> str:
+        used = [each for key in leaf.order for each in numbers(key.source)]
+        parts = [self._number(each, 0, 1.0).source for each in used if not isinstance(each, Rank)]
+        return min(parts, key=_reliability) if parts else "public"
+
+    # Bounds of computed numbers
+
+    def _bounds(self, expression: Expression, row: int, widening: float) -> Range | None:
+        """The range of an expression while all its leaves are in their intervals; None if unknown."""
+        match expression:
+            case Constant(value):
+                return _point(value)
+            case GroupKey(labels, _, of_groups):
+                return _point((of_groups or labels)[row])
+            case Call(function, arguments):
+                if function.name == "CASE":
+                    return self._case(arguments, row, widening)
+                first = self._bounds(arguments[0], row, widening)
+                if function.name in ("COALESCE", "NULLIF"):
+                    return first
+                rest = [self._bounds(each, row, widening) for each in arguments[1:]]
+                ranges = [first, *rest]
+                if function.name in ("GREATEST", "LEAST"):
+                    ranges = [
+                        each for each, own in zip(ranges, arguments, strict=True) if not _is_null(own)
+                    ]
+                if function.bounds is None or any(each is None for each in ranges):
+                    return None
+                found: Range | None = function.bounds(*ranges)
+                return found
+        return self._number(expression, row, widening).interval  # type: ignore[arg-type]
+
+    def _case(self, arguments: Sequence[Expression], row: int, widening: float) -> Range | None:
+        possible: list[Range] = []
+        for condition, value in zip(arguments[:-1:2], arguments[1:-1:2], strict=True):
+            truths = self._truths(condition, row, widening)
+            if True in truths and not _is_null(value):
+                found = self._bounds(value, row, widening)
+                if found is None:
+                    return None
+                possible.append(found)
+            if truths == {True}:
+                return union(possible) if possible else None
+        if not _is_null(arguments[-1]):
+            found = self._bounds(arguments[-1], row, widening)
+            if found is None:
+                return None
+            possible.append(found)
+        return union(possible) if possible else None
+
+    def _truths(self, condition: Expression, row: int, widening: float) -> set[bool | None]:
+        """The truth values that a condition may have."""
+        match condition:
+            case Constant(value):
+                return {value}
+            case GroupKey(labels, _, of_groups):
+                label: Any = (of_groups or labels)[row]
+                return {label}
+            case Call(function, arguments) if function.name in ("AND", "OR", "NOT"):
+                found: set[bool | None] = {function.name == "AND"} if function.name != "NOT" else set()
+                for part in arguments:
+                    own = self._truths(part, row, widening)
+                    if function.name == "NOT":
+                        return {None if each is None else not each for each in own}
+                    found = {function.evaluate(a, b) for a in found for b in own}
+                return found
+            case Call(function, (left, right)) if function.name in ("<", "<=", ">", ">="):
+                a, b = (self._bounds(each, row, widening) for each in (left, right))
+                if a is not None and b is not None:
+                    ends = [(a[0], b[1]), (a[1], b[0])]
+                    return {function.evaluate(x, y) for x, y in ends}
+        return {True, False, None}
+
+
+@lru_cache(maxsize=1024)
+def widening(count: int, *, laplace: bool) -> float:
+    """How much wider 95 % intervals must be for several to hold at once, by Bonferroni's inequality.
+
+    >>> round(widening(20, laplace=False), 3), round(widening(20, laplace=True), 3)
+    (1.543, 2.0)
+    """
+    if count <= 1:
+        return 1.0
+    if laplace:
+        return math.log(20 * count) / math.log(20)
+    return NormalDist().inv_cdf(1 - 0.025 / count) / NormalDist().inv_cdf(0.975)
+
+
+def _wider(answer: Answer, widening: float) -> Answer:
+    if answer.interval is None or is_undetermined(answer):
+        return answer
+    low, high = (answer.value + widening * (end - answer.value) for end in answer.interval)
+    edges = tuple(
+        (at, each._replace(below=widening * each.below, above=widening * each.above))
+        for at, each in answer.edges
+    )
+    return replace(answer, interval=(low, high), edges=edges)
+
+
+def _point(value: Any) -> Range | None:
+    if isinstance(value, int | float | Fraction):
+        return float(value), float(value)
+    return None
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value is None
+
+
+def _label(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else float(value)
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def _reliability(source: str) -> int:
+    return LEAST_RELIABLE_FIRST.index(source)
+
+
+# Sums and averages
+
+
+def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:
+    """One answer; the interval of a sum over bins reaches from their lower to their upper edges."""
+    if is_undetermined(answer):
+        return wire.Number(value=None, interval=ANYTHING, source=answer.source)
+    interval = answer.interval
+    if aggregate.edges is not None:
+        edges = dict(answer.edges).get(aggregate.edges)
+        # The answers of older ledgers have none, and are given as they were.
+        interval = over_bins(answer.value, edges) if edges else interval
+    return wire.Number(
+        value=_finite(answer.value),
+        standard_error=_finite(answer.standard_error),
+        interval=interval,
+        source=answer.source,
+    )
+
+
+def shifted(total: Answer, count: Answer, aggregate: Aggregate) -> wire.Number:
+    """The sum of a measure, from its centred sum and the number of its values."""
+    source = _weaker(total, count)
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle, block = float(aggregate.middle), aggregate.count or 0
+    error, interval = combined(total, count, middle, covariance(total, block))
+    return wire.Number(
+        value=_finite(total.value + middle * count.value),
+        standard_error=error,
+        interval=interval,
+        source=source,
+    )
+
+
+def mean(
+    total: Answer, count: Answer, average: Average = _AVERAGE, limits: Interval | None = None
+) -> wire.Number:
+    """A sum divided by a count; it has no value where the noisy count is not positive.
+
+    It has an interval and no standard error: the quotient of two noisy numbers has no variance. The
+    interval is within the limits of the average, and reaches from one to the other where the count may
+    be 0. Without limits there is none then.
+    """
+    source = _weaker(total, count)
+    if _is_empty(count):
+        return wire.Number(value=None, source=source)
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle = float(average.middle)
+    value = average.within(total.value / count.value + middle) if count.value > 0 else None
+    edges = dict(total.edges).get(average.edges) if average.edges is not None else None
+    if average.edges is not None and edges is None:
+        limits = None  # The answers of older ledgers have none, and are given as they were.
+    if edges is not None:
+        found = average_over_bins(total, count, edges)
+    else:
+        found = ratio(total, count, covariance(total, average.count))
+    interval = found and (found[0] + middle, found[1] + middle)
+    if limits is not None and total.interval is not None and count.interval is not None:
+        low, high = interval or limits
+        interval = min(max(low, limits[0]), limits[1]), min(max(high, limits[0]), limits[1])
+    return wire.Number(value=_finite(value), standard_error=None, interval=interval, source=source)
+
+
+def range_of(average: Average, statement: Statement) -> Interval | None:
+    """The least and the greatest number that an average of a measure or over bins can be."""
+    limits = average if average.edges is None else statement.edge_sums[average.edges]
+    if limits.low is None or limits.high is None:
+        return None
+    return float(limits.low), float(limits.high)
+
+
+def _is_empty(count: Answer) -> bool:
+    """Whether a count is 0 whatever the rows are."""
+    return count.source == "public" and count.value == 0
+
+
+def _weaker(*answers: Answer) -> Source:
+    return min((answer.source for answer in answers), key=_reliability)
+
+
+def _finite(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
