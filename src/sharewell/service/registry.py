@@ -71,7 +71,7 @@ class DatasetRegistry:
         for dataset in self.datasets.values():
             if (principal := dataset.authenticate(token)) is not None:
                 return dataset, principal
-        raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
+        raise self._unknown(token)
 
     def authenticate_session(self, secret: str) -> tuple[DatasetService, Principal]:
         """The principal of a browser's session, and the dataset that it opens."""
@@ -102,7 +102,17 @@ class DatasetRegistry:
             raise UnknownToken(
                 "This sign-in link was used before, or is too old.", hint="Sign in with your token."
             )
-        raise UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
+        raise self._unknown(token)
+
+    def _unknown(self, token: str) -> UnknownToken:
+        """The refusal of a token that opens no dataset, or one that was never begun."""
+        for planned in self.planned.values():
+            if planned.tokens.authenticate(token) is not None:
+                return UnknownToken(
+                    f"{planned.name} was never begun, so it answers no questions yet.",
+                    hint="Ask its curator to run `sharewell begin`.",
+                )
+        return UnknownToken("Unknown token.", hint="Ask the dataset's curator for a new one.")
 
     def sign_out(self, secret: str) -> None:
         """End a browser's session."""

@@ -64,6 +64,8 @@ def test_nothing_else_is_open(server, tokens):
     analyst = server.client(tokens.issue("ann", "analyst"))
     problem(analyst.get(PLAN), 401, "access.unknown-token")
     problem(server.client().get(PLAN), 401, "access.unknown-token")
+    early = problem(analyst.get("/v1/datasets/people"), 401, "access.unknown-token")
+    assert "never begun" in early["message"]
     assert server.client().get("/").status_code == 200
 
 
