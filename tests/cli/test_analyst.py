@@ -60,7 +60,7 @@ def test_a_quote_says_both_ways_and_what_is_left(way):
     assert re.search(r"cost +1/8 +free *\n", shown)
     paid, free = map(float, found(r"± COUNT\(\*\) +([\d.]+) +([\d.]+)", shown).groups())
     assert paid < free
-    assert "You have 5/4 left; this quote was free." in shown
+    assert "You have 5/4 left: enough for 10 such questions." in shown
     answered = json.loads(said("ask", TOTAL, "--json", *way.of("ann")))["answer"]["rows"][0][0]
     reach = (answered["interval"][1] - answered["interval"][0]) / 2
     assert paid == pytest.approx(reach, abs=0.6)  # The interval may have half a count more.

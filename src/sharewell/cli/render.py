@@ -260,10 +260,12 @@ def render_quote(quote: wire.Quote) -> Items:
     free = _format_offer(quote.free, "nothing free", names)
     rows = zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True)
     most = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
-    left = format_amount(quote.means)
+    left = f"You have {format_amount(quote.means)} left"
+    if quote.cost:
+        left += f": enough for {pluralize(int(quote.means / quote.cost), 'such question')}"
     return [
         make_table(("", "paid", "--free"), rows, right=("paid", "--free")),
-        _footnote(f"{most}± is half the 95% interval. You have {left} left; this quote was free."),
+        _footnote(f"{most}± is half the 95% interval. {left}."),
         *_format_notes(quote.notes),
     ]
 
