@@ -20,6 +20,7 @@ from sharewell.config.config import (
     MEASURE_OPTIONS,
     MECHANISM_OPTIONS,
     SCHEDULER_OPTIONS,
+    VIEW_TABLE_OPTIONS,
 )
 from sharewell.config.schema import config_schema
 from sharewell.config.service import SERVICE_OPTIONS
@@ -65,6 +66,7 @@ def _keys() -> Iterator[tuple[str, Option, tuple[str, ...]]]:
     mechanisms = {name: kind.options for name, kind in MECHANISMS.items()}
     schedulers = {name: kind.options for name, kind in SCHEDULERS.items()}
     yield from _plain("dataset", DATASET_OPTIONS)
+    yield from _plain("tables.NAME", VIEW_TABLE_OPTIONS)
     yield from _plain("budget", BUDGET_OPTIONS)
     yield from _plain("attributes.NAME", (ATTRIBUTE_TYPE, *ATTRIBUTE_OPTIONS))
     yield from _varying("attributes.NAME", attributes)

@@ -28,7 +28,8 @@ PUBLIC = {
         Category Certificate CertificateReport CloseRound ClosedRound Collective Curator
         CuratorSession DataVector DatasetInfo Date Domain EventPage Granted Integer Join Leave
         LinearQuery Location Measure
-        MemoryLedger NoNoise Number Quote Result Session open_ledger Suggestion Ticket
+        MemoryLedger NoNoise Number PersonView Quote Result Session open_ledger Suggestion Ticket
+        ViewTable
         begin compile_sql connect connect_async connect_curator connect_curator_async copy_ledger
         current_candidate datasets expected_errors gaussian_variance laplace_variance open
         open_curator open_ledger parse_config plan read_config vectorize verify verify_chain

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sharewell.config.forecast import current_candidate
     from sharewell.engine.data_vector import DataVector
     from sharewell.engine.vectorize import vectorize
+    from sharewell.engine.view_tables import PersonView, ViewTable
     from sharewell.privacy.budget import Budget
     from sharewell.privacy.curator import Curator
     from sharewell.privacy.ledger import Granted, MemoryLedger
@@ -104,10 +105,12 @@ __all__ = [
     "MemoryLedger",
     "NoNoise",
     "Number",
+    "PersonView",
     "Quote",
     "Result",
     "Session",
     "Ticket",
+    "ViewTable",
     "begin",
     "compile_sql",
     "connect",
@@ -143,6 +146,7 @@ _LAZY = {
     "sharewell.config.forecast": ("current_candidate",),
     "sharewell.engine.data_vector": ("DataVector",),
     "sharewell.engine.vectorize": ("vectorize",),
+    "sharewell.engine.view_tables": ("PersonView", "ViewTable"),
     "sharewell.privacy.budget": ("Budget",),
     "sharewell.privacy.curator": ("Curator",),
     "sharewell.privacy.ledger": ("Granted", "MemoryLedger"),

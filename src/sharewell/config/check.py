@@ -13,6 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from sqlglot import exp
+
 from sharewell.config.config import Config
 from sharewell.config.forecast import (
     MAX_SEED_ROWS,
@@ -29,8 +31,8 @@ from sharewell.config.template import review_lines
 from sharewell.engine.base import Engine
 from sharewell.engine.data_vector import MAX_ROWS
 from sharewell.engine.inspection import RowInspection, inspect_rows
-from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts
+from sharewell.engine.view_tables import open_rows
 from sharewell.errors import ConfigError, PrivacyError, SharewellError
 from sharewell.privacy.noise import MAX_SCALE
 from sharewell.query.diagram import MAX_WEIGHT
@@ -61,7 +63,8 @@ class Diagnostic:
     @classmethod
     def from_error(cls, error: SharewellError) -> Diagnostic:
         """An error that was raised, as a diagnostic."""
-        return cls("error", error.message, error.hint)
+        where = f" ({error.where})" if error.where else ""
+        return cls("error", f"{error.message}{where}", error.hint)
 
 
 #: One more check of a configuration.
@@ -272,9 +275,10 @@ def _open(config: Config) -> Engine:
     """Open the columns that the configuration describes."""
     unit = () if config.privacy_unit is None else (config.privacy_unit,)
     summed = (measure.column for measure in config.domain.measures)
-    return open_source(
-        config.source,
+    return open_rows(
+        config.rows,
         (*config.domain.names, *summed, *unit),
+        privacy_unit=config.privacy_unit,
         table=config.table,
         csv_format=config.csv_format,
         timeout=config.statement_timeout,
@@ -295,7 +299,10 @@ def _check_source(config: Config) -> Iterator[Diagnostic]:
     try:
         with closing(_open(config)) as engine:
             # Building the statement validates the columns' types; it is never run.
-            cell_counts(config.domain, engine, config.privacy_unit)
+            statement = cell_counts(config.domain, engine, config.privacy_unit)
+            if config.view is not None:
+                # The database plans the joins of the view; no row passes.
+                engine.fetch(statement.where(exp.false()))
     except SharewellError as error:
         yield Diagnostic.from_error(error)
 

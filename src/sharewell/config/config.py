@@ -31,8 +31,10 @@ from sharewell.config.service import Service, read_service
 from sharewell.engine.base import Engine
 from sharewell.engine.data_vector import MAX_ROWS, MAX_ROWS_PER_PERSON, DataVector
 from sharewell.engine.in_place import InPlaceData
-from sharewell.engine.sources import CsvFormat, is_address, open_source
+from sharewell.engine.sources import CsvFormat, is_address
 from sharewell.engine.vectorize import columns_read, vectorize
+from sharewell.engine.view_tables import PersonView, ViewTable, has_tables, open_rows
+from sharewell.engine.view_text import ViewText
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
@@ -80,8 +82,21 @@ THRESHOLD = ValueType(
 
 DATASET_OPTIONS = (
     Option("name", STRING, "people", "name of the table in SQL; fixed once there is a ledger"),
-    Option("source", STRING, REQUIRED, "file with the rows, or address of a database"),
+    Option(
+        "source",
+        STRING,
+        None,
+        "file with the rows, or address of a database",
+        unset="required, unless every table of a view has its own",
+    ),
     Option("table", STRING, None, "table of a database, or sheet of a workbook", unset="the only one"),
+    Option(
+        "view",
+        STRING,
+        None,
+        "SELECT whose rows are counted, each from the rows of one person; needs [tables.NAME]",
+        unset="the rows of the table",
+    ),
     Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
     Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
     Option(
@@ -136,6 +151,20 @@ DATASET_OPTIONS = (
         False,
         "whether another dataset may have the same source: each spends a budget of its own",
     ),
+)
+VIEW_TABLE_OPTIONS = (
+    Option("unit", STRING, None, "column that identifies the person", unset="required, unless public"),
+    Option("public", BOOLEAN, False, "whether it has no data of people"),
+    Option(
+        "source",
+        STRING,
+        None,
+        "file with its rows; tables of different databases cannot be joined",
+        unset="dataset.source",
+    ),
+    Option("table", STRING, None, "its name in the database, or sheet of a workbook", unset="NAME"),
+    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
+    Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
 )
 BUDGET_OPTIONS = (
     Option("epsilon", AMOUNT, REQUIRED, "the whole privacy budget of the table"),
@@ -262,7 +291,10 @@ MEASURE_OPTIONS = (
 
 ATTRIBUTE_TYPE = Option("type", choice(*ATTRIBUTE_TYPES), REQUIRED, "type of the column")
 
-TABLES = ("dataset", "attributes", "measures", "budget", "analysts", "mechanism", "scheduler", "service")
+TABLES = (
+    *("dataset", "tables", "attributes", "measures", "budget", "analysts", "mechanism", "scheduler"),
+    "service",
+)
 
 
 @dataclass(frozen=True)
@@ -292,6 +324,9 @@ class Config:
     make: MechanismFactory
     service: Service
     table: str | None = None
+    #: The SELECT of a person view, and its tables by name.
+    view: str | None = None
+    tables: Mapping[str, ViewTable] = field(default_factory=dict)
     delimiter: str | None = None
     encoding: str | None = None
     statement_timeout: int = 3600
@@ -351,26 +386,38 @@ class Config:
         return self.service.witness or self.default_witness
 
     @property
-    def identity(self) -> tuple[Path | str, str | None]:
-        """What the rows are, for any user: the resolved path or the address, and the table."""
-        if isinstance(self.source, Path):
-            return self.source.resolve(), self.table
-        return re.sub(r"//[^/@]*@", "//", self.source), self.table
+    def rows(self) -> Path | str | PersonView:
+        """What is counted: the source, or a view over its tables."""
+        return self.source if self.view is None else PersonView(self.view, self.tables)
+
+    @property
+    def identities(self) -> tuple[tuple[Path | str, str | None], ...]:
+        """What the private tables are, for any user: the resolved path or the address, and the table."""
+        if self.view is None:
+            return (_identity(self.source, self.table),)
+        return tuple(
+            _identity(each.source, each.table or (name if has_tables(each.source) else None))
+            for name, each in self.tables.items()
+            if not each.public
+        )
 
     @property
     def default_witness(self) -> Path:
         """The place that follows from the source."""
-        place, table = self.identity
-        stem = place.stem if isinstance(place, Path) else re.sub(r"\W+", "-", table or "table")
-        identity = f"{place}\0{table or ''}"
-        name = f"{stem}-{sha256(identity.encode()).hexdigest()[:16]}.json"
+        return self.default_witnesses[0]
+
+    @property
+    def default_witnesses(self) -> tuple[Path, ...]:
+        """The places that follow from the private tables: the first has the witness."""
         try:
             state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         except RuntimeError:
             raise ConfigError(
                 "The witness has no place: this user has no home directory.", hint="Set service.witness."
             ) from None
-        return state / "sharewell" / name
+        return tuple(
+            dict.fromkeys(state / "sharewell" / _witness_name(*each) for each in self.identities)
+        )
 
     def scheduler(self) -> Scheduler[Any]:
         """Make the configured scheduler."""
@@ -392,7 +439,7 @@ class Config:
     def vector(self) -> DataVector:
         """Count the rows of the source. Secret."""
         return vectorize(
-            self.source,
+            self.rows,
             self.domain,
             self.privacy_unit,
             table=self.table,
@@ -405,9 +452,10 @@ class Config:
 
     def _open_in_place(self) -> Engine:
         wanted = columns_read(self.domain, self.privacy_unit)
-        return open_source(
-            self.source,
+        return open_rows(
+            self.rows,
             wanted,
+            privacy_unit=self.privacy_unit,
             table=self.table,
             csv_format=self.csv_format,
             timeout=self.deadline,
@@ -416,9 +464,7 @@ class Config:
     @property
     def csv_format(self) -> CsvFormat | None:
         """How a CSV file is written, if that is given."""
-        given = {"delimiter": self.delimiter, "encoding": self.encoding}
-        said = {key: value for key, value in given.items() if value is not None}
-        return CsvFormat(**said) if said else None
+        return _csv_format(self.delimiter, self.encoding)
 
     def workloads(self) -> dict[str, Sequence[Question]]:
         """The questions that every analyst is expected to ask."""
@@ -427,6 +473,24 @@ class Config:
     @cached_property
     def _workloads(self) -> dict[str, Sequence[Question]]:
         return expected_workloads(self.domain, self.name, self.analysts)
+
+
+def _csv_format(delimiter: str | None, encoding: str | None) -> CsvFormat | None:
+    given = {"delimiter": delimiter, "encoding": encoding}
+    said = {key: value for key, value in given.items() if value is not None}
+    return CsvFormat(**said) if said else None
+
+
+def _identity(source: object, table: str | None) -> tuple[Path | str, str | None]:
+    if isinstance(source, Path):
+        return source.resolve(), table
+    return re.sub(r"//[^/@]*@", "//", str(source)), table
+
+
+def _witness_name(place: Path | str, table: str | None) -> str:
+    stem = place.stem if isinstance(place, Path) else re.sub(r"\W+", "-", table or "table")
+    identity = f"{place}\0{table or ''}"
+    return f"{stem}-{sha256(identity.encode()).hexdigest()[:16]}.json"
 
 
 def read_config(path: str | Path) -> Config:
@@ -443,14 +507,15 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     top.end()
     dataset = sections["dataset"].read_all(DATASET_OPTIONS)
     sections["dataset"].end()
-    name, source = validate_table(dataset["name"], "dataset.name"), dataset["source"]
+    name = validate_table(dataset["name"], "dataset.name")
+    tables = _read_view(sections["tables"], dataset, path.parent)
+    source = _read_source(dataset, tables, sections["dataset"])
     if dataset["max_rows_per_person"] > 1 and dataset["privacy_unit"] is None:
         raise ConfigError(
             "dataset.max_rows_per_person requires dataset.privacy_unit.",
             hint="Name the column that identifies the person.",
         )
-    if len(dataset["delimiter"] or ",") != 1:
-        raise ConfigError("dataset.delimiter must be one sign.", hint='For example, ";".')
+    _check_delimiter(dataset["delimiter"], "dataset")
     domain = _read_domain(sections["attributes"], sections["measures"])
     budget, threshold = _read_budget(sections["budget"], dataset["population"])
     analysts = _read_analysts(sections["analysts"], budget)
@@ -467,6 +532,7 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         path=path,
         text=text,
         **dataset | {"source": source if is_address(source) else path.parent / source},
+        tables=tables,
         domain=domain,
         budget=budget,
         error_threshold=threshold,
@@ -483,6 +549,73 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
             hint="Set a public upper limit of the number of rows.",
         )
     return config
+
+
+def _check_delimiter(delimiter: str | None, key: str) -> None:
+    if len(delimiter or ",") != 1:
+        raise ConfigError(f"{key}.delimiter must be one sign.", hint='For example, ";".')
+
+
+def _read_source(
+    dataset: Mapping[str, Any], tables: Mapping[str, ViewTable], section: Section
+) -> str | Path:
+    """The source of the dataset, or else that of the first private table of its view."""
+    if dataset["source"] is not None:
+        return str(dataset["source"])
+    for each in tables.values():
+        if not each.public and isinstance(each.source, str | Path):
+            return each.source
+    return str(section.get("source", STRING))
+
+
+def _read_view(section: Section, dataset: Mapping[str, Any], folder: Path) -> dict[str, ViewTable]:
+    """The tables of a view; none without a view."""
+    if dataset["view"] is None:
+        if list(section):
+            raise ConfigError(
+                "[tables] requires dataset.view.", hint="Write the SELECT that joins the tables."
+            )
+        return {}
+    if dataset["privacy_unit"] is None:
+        raise ConfigError(
+            "dataset.view requires dataset.privacy_unit.",
+            hint="Name the column of the view that identifies the person.",
+        )
+    for key in ("table", "delimiter", "encoding"):
+        if dataset[key] is not None:
+            raise ConfigError(
+                f"dataset.{key} and dataset.view are mutually exclusive.",
+                hint=f"Set tables.NAME.{key}.",
+            )
+    tables: dict[str, ViewTable] = {}
+    for name, each in section.sections():
+        values = each.read_all(VIEW_TABLE_OPTIONS)
+        each.end()
+        _check_delimiter(values["delimiter"], each.path)
+        source = values["source"] or dataset["source"]
+        if source is None:
+            raise ConfigError(
+                f"{each.path}.source is missing.", hint="Set it, or dataset.source for all tables."
+            )
+        if values["public"] == (values["unit"] is not None):
+            raise ConfigError(
+                f"{each.path} needs either `unit` or `public = true`.",
+                hint="`unit` names the column of the person; a public table has no data of people.",
+            )
+        tables[name] = ViewTable(
+            source if is_address(source) else folder / source,
+            values["unit"],
+            values["public"],
+            values["table"],
+            _csv_format(values["delimiter"], values["encoding"]),
+        )
+    if all(each.public for each in tables.values()):
+        raise ConfigError(
+            "dataset.view has no private table.",
+            hint='Declare its tables: [tables.visits] with unit = "person".',
+        )
+    blame("dataset.view", lambda: ViewText.parse(dataset["view"]))
+    return tables
 
 
 def _read_domain(section: Section, summed: Section) -> Domain:

@@ -17,6 +17,7 @@ from sharewell.config.config import (
     MEASURE_OPTIONS,
     MECHANISM_OPTIONS,
     SCHEDULER_OPTIONS,
+    VIEW_TABLE_OPTIONS,
 )
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.mechanisms.registry import MECHANISMS
@@ -29,6 +30,7 @@ def config_schema() -> dict[str, Any]:
     attributes = {name: options for name, (_, options) in ATTRIBUTE_TYPES.items()}
     tables: dict[str, Any] = {
         "dataset": _table(DATASET_OPTIONS),
+        "tables": _named(_table(VIEW_TABLE_OPTIONS), least=0),
         "budget": _table(BUDGET_OPTIONS),
         "attributes": _named(_variants((ATTRIBUTE_TYPE, *ATTRIBUTE_OPTIONS), attributes)),
         "measures": _named(_table(MEASURE_OPTIONS), least=0),
@@ -41,6 +43,7 @@ def config_schema() -> dict[str, Any]:
         ),
         "service": _table(SERVICE_OPTIONS),
     }
+    tables["dataset"]["anyOf"] = [{"required": ["source"]}, {"required": ["view"]}]
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "sharewell.toml",

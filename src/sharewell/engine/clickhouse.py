@@ -31,6 +31,7 @@ SETTINGS: dict[str, Any] = {
     "join_use_nulls": 1,
     "cast_keep_nullable": 1,
     "prefer_column_name_to_alias": 1,
+    "count_distinct_implementation": "uniqExact",
     # A branch of CASE is evaluated only where it is taken, so that none can fail on other rows.
     "short_circuit_function_evaluation": "force_enable",
     "readonly": 2,
@@ -138,6 +139,11 @@ class ClickHouse(SqlEngine):
                 )
             case exp.Cast() if node.to.this is Type.DATE:
                 return _date(node.this)
+            case exp.Length():
+                return exp.Anonymous(this="lengthUTF8", expressions=[node.this])
+            case exp.Substring():
+                parts = [node.this, node.args["start"], node.args["length"]]
+                return exp.Anonymous(this="substringUTF8", expressions=parts)
             case exp.Round():
                 # Halves go to the even number.
                 return exp.Floor(this=exp.Add(this=node.this, expression=exp.Literal.number("0.5")))

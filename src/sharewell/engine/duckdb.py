@@ -43,9 +43,11 @@ class DuckDB:
     slow_to_open = False
 
     def __init__(self, unreadable: SourceError) -> None:
-        self._unreadable = unreadable
+        self.unreadable = unreadable
         #: The files that the rows are in.
         self.files: Sequence[Path] = ()
+        self._name = "source"
+        self._attached: dict[Path, str] = {}
         self._columns: dict[str, SourceColumn] = {}
         self._connection = duckdb.connect(config=SETTINGS)
         self.run("SET TimeZone = 'UTC'")
@@ -54,7 +56,7 @@ class DuckDB:
     @property
     def relation(self) -> exp.Table:
         """The view."""
-        return exp.to_table("source")
+        return exp.to_table(self._name)
 
     @property
     def columns(self) -> Mapping[str, SourceColumn]:
@@ -65,14 +67,14 @@ class DuckDB:
         """Run a statement and return all rows."""
         with suppress(Exception):
             return self._connection.execute(sql, parameters).fetchall()
-        raise self._unreadable
+        raise self.unreadable
 
     def fetch(self, statement: exp.Select) -> Columns:
         """Run a statement and return its columns."""
         with suppress(Exception):
             found = self._connection.execute(statement.sql(self.dialect)).fetchnumpy()
             return {name: np.asarray(column) for name, column in found.items()}
-        raise self._unreadable
+        raise self.unreadable
 
     def rows(self, statement: exp.Select) -> Sequence[Sequence[Any]]:
         """Run a statement and return its rows."""
@@ -81,9 +83,17 @@ class DuckDB:
     def register(self, frame: object) -> exp.Table:
         """Register a data frame without copying it."""
         with suppress(Exception):
-            self._connection.register("frame", frame)
-            return exp.to_table("frame")
-        raise self._unreadable
+            self._connection.register(f"{self._name}_frame", frame)
+            return exp.to_table(f"{self._name}_frame")
+        raise self.unreadable
+
+    def attach(self, path: Path) -> str:
+        """Attach a database, once, and return the name of its catalogue."""
+        if path not in self._attached:
+            name = f"data{len(self._attached) or ''}"
+            self.run(f"ATTACH {exp.Literal.string(str(path)).sql(self.dialect)} AS {name} (READ_ONLY)")
+            self._attached[path] = name
+        return self._attached[path]
 
     def view(self, origin: exp.Table, wanted: Sequence[str], names: Sequence[str] = ()) -> None:
         """Create the view `source`; `names` are the true column names, if DuckDB changed them."""
@@ -94,9 +104,9 @@ class DuckDB:
         found = find_columns(wanted, names)
         values = [_binary(exp.column(own[p], quoted=True), types[p]) for p in found]
         select = exp.select(*(value.as_(f"c{i}") for i, value in enumerate(values))).from_(origin)
-        self.run("CREATE TEMP VIEW source AS " + select.sql(self.dialect))
+        self.run(f"CREATE TEMP VIEW {self._name} AS " + select.sql(self.dialect))
         self._columns = {
-            asked: SourceColumn(names[p], types[p], exp.column(f"c{i}", table="source"))
+            asked: SourceColumn(names[p], types[p], exp.column(f"c{i}", table=self._name))
             for i, (asked, p) in enumerate(zip(wanted, found, strict=True))
         }
 

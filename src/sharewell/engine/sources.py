@@ -95,6 +95,20 @@ def open_file(
     csv_format: CsvFormat | None = None,
 ) -> DuckDBType:
     """Open the wanted columns of a file in a session of the given class."""
+    read, unreadable = file_reader(path, table, csv_format)
+    engine = kind(unreadable)
+    try:
+        read(engine, wanted)
+    except SourceError:
+        engine.close()
+        raise
+    return engine
+
+
+def file_reader(
+    path: Path, table: str | None, csv_format: CsvFormat | None = None
+) -> tuple[Callable[[DuckDB, Sequence[str]], None], SourceError]:
+    """Return how the wanted columns of a file are read in a session, and the error if they cannot be."""
     files = _files(path)
     reader, requirement = FILES.get(_suffix(files[0]), (None, ""))
     if reader is None:
@@ -103,14 +117,13 @@ def open_file(
         raise SourceError("`table` requires a database or a workbook.", hint="Remove `table`.")
     if csv_format is not None and reader is not _read_csv:
         raise SourceError("`delimiter` and `encoding` require a .csv or .tsv file.", hint="Remove them.")
-    engine = kind(SourceError(f"Cannot read {path.name!r}.", hint=requirement))
-    engine.files = files
-    try:
-        reader(engine, FileSource(files, table, csv_format), wanted)
-    except SourceError:
-        engine.close()
-        raise
-    return engine
+    source = FileSource(files, table, csv_format)
+
+    def read(engine: DuckDB, wanted: Sequence[str]) -> None:
+        engine.files = [*engine.files, *files]
+        reader(engine, source, wanted)
+
+    return read, SourceError(f"Cannot read {path.name!r}.", hint=requirement)
 
 
 @dataclass(frozen=True)
@@ -296,11 +309,12 @@ def _top_level(schema: Sequence[tuple[str, int | None]]) -> list[str]:
 
 def _read_database(engine: DuckDB, source: FileSource, wanted: Sequence[str]) -> None:
     path, table = source.path, source.table
-    engine.run(f"ATTACH {exp.Literal.string(str(path)).sql('duckdb')} AS data (READ_ONLY)")
+    catalogue = engine.attach(path)
     engine.seal()
     found = engine.run(
         "SELECT table_schema, table_name FROM information_schema.tables"
-        " WHERE table_catalog = 'data' ORDER BY ALL"
+        " WHERE table_catalog = ? ORDER BY ALL",
+        [catalogue],
     )
     tables = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in found}
     if table is None and len(tables) == 1:
@@ -312,7 +326,7 @@ def _read_database(engine: DuckDB, source: FileSource, wanted: Sequence[str]) ->
             hint=f"Set `table` to one of {', '.join(tables)}." if tables else "It is empty.",
         )
     schema, name = tables[table]
-    engine.view(exp.table_(name, db=schema, catalog="data", quoted=True), wanted)
+    engine.view(exp.table_(name, db=schema, catalog=catalogue, quoted=True), wanted)
 
 
 def _function(name: str, *paths: Path, **options: Any) -> exp.Table:
@@ -358,25 +372,38 @@ SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
 
 
 def _open_frame(source: object, wanted: Sequence[str]) -> Engine:
-    """Open a data frame; DuckDB sees only the wanted columns, renamed c0, c1, ..."""
+    """Open a data frame in a session of its own."""
+    read, unreadable = frame_reader(source, wanted)
+    engine = DuckDB(unreadable)
+    try:
+        read(engine, wanted)
+    except SourceError:
+        engine.close()
+        raise
+    return engine
+
+
+def frame_reader(
+    source: object, wanted: Sequence[str]
+) -> tuple[Callable[[DuckDB, Sequence[str]], None], SourceError]:
+    """Return how a frame is read, and the error if it cannot be.
+
+    DuckDB sees only the wanted columns, renamed c0, c1, ...
+    """
     source = _arrow_table(source)
     names = _names(source)
     found = find_columns(wanted, names)
     frame = _narrow(source, found)
     kinds = ", ".join(f"{names[p]!r} is {kind}" for p, kind in zip(found, _kinds(frame), strict=True))
-    engine = DuckDB(
-        SourceError(
-            f"Cannot read the columns of the data frame: {kinds}.",
-            hint="Use columns of numbers, text, booleans, dates or timestamps.",
-        )
-    )
-    try:
+
+    def read(engine: DuckDB, wanted: Sequence[str]) -> None:
         engine.view(engine.register(frame), wanted, names=wanted)
         engine.seal()
-    except SourceError:
-        engine.close()
-        raise
-    return engine
+
+    return read, SourceError(
+        f"Cannot read the columns of the data frame: {kinds}.",
+        hint="Use columns of numbers, text, booleans, dates or timestamps.",
+    )
 
 
 def _arrow_table(source: Any) -> Any:

@@ -78,6 +78,7 @@ class SQLite(SqlEngine):
         """Fix the session, and read the catalogue."""
         for name, function in FUNCTIONS.items():
             self._connection.create_function(name, 1, function, deterministic=True)
+        self._connection.create_window_function("exact_sum", 1, ExactSum)
         self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, STEPS)
         for setting in ("query_only = ON", "trusted_schema = OFF", "busy_timeout = 5000"):
             self._catalogue(f"PRAGMA {setting}")
@@ -124,8 +125,7 @@ class SQLite(SqlEngine):
         """Return what stands for a node in SQLite's dialect, in which dates are text."""
         match node:
             case exp.TryCast():
-                # The value itself: as text, a number would lose digits.
-                raw = node.this.find(exp.Column)
+                raw = _raw(node.this)
                 return exp.Anonymous(this=f"to_{node.to.this.value.lower()}", expressions=[raw])
             case exp.Cast(this=exp.Expression() as written) if node.to.this is Type.DATE:
                 return written
@@ -152,6 +152,14 @@ def _column(name: str, type_: str) -> SourceColumn:
         text = exp.cast(value, Type.TEXT)
         value = exp.paren(exp.Collate(this=text, expression=exp.var("BINARY")))
     return SourceColumn(name, built, value)
+
+
+def _raw(value: exp.Expression) -> exp.Expression:
+    """Return the column that is read as text, if it is one: as text, a number would lose digits."""
+    inner = value
+    while isinstance(inner, exp.Paren | exp.Collate | exp.Cast):
+        inner = inner.this
+    return inner if isinstance(inner, exp.Column) else value
 
 
 def _part(name: str, day: exp.Expression) -> exp.Expression:
@@ -198,6 +206,32 @@ def _to_floor(value: object) -> float | None:
 
 def _md5(value: object) -> str | None:
     return md5(value.encode(), usedforsecurity=False).hexdigest() if isinstance(value, str) else None
+
+
+class ExactSum:
+    """The sum of integers of any size, or NULL; SQLite's own fails where it is too large."""
+
+    def __init__(self) -> None:
+        self._total = self._count = 0
+
+    def step(self, value: object) -> None:
+        """Add a value."""
+        self._add(value, 1)
+
+    def inverse(self, value: object) -> None:
+        """Take a value out of the window."""
+        self._add(value, -1)
+
+    def _add(self, value: object, sign: int) -> None:
+        if isinstance(value, int):
+            self._total += sign * value
+            self._count += sign
+
+    def value(self) -> float | None:
+        """Return the sum so far."""
+        return float(self._total) if self._count else None
+
+    finalize = value
 
 
 #: Each is defined for every value: none can fail on some rows.

@@ -20,7 +20,8 @@ from sharewell.engine.cells import (
     placement,
 )
 from sharewell.engine.data_vector import MAX_ROWS, DataVector
-from sharewell.engine.sources import TIMEOUT, CsvFormat, open_source
+from sharewell.engine.sources import TIMEOUT, CsvFormat
+from sharewell.engine.view_tables import open_rows
 from sharewell.errors import DomainTooLarge, SourceError
 from sharewell.query.attribute import Attribute
 from sharewell.query.domain import MAX_CELLS, Domain
@@ -38,7 +39,7 @@ def vectorize(
     csv_format: CsvFormat | None = None,
     timeout: float = TIMEOUT,
 ) -> DataVector:
-    """Count the rows of a database, a file or a data frame in every cell of a domain.
+    """Count the rows of a database, a file, a data frame or a `PersonView` in every cell of a domain.
 
     `privacy_unit` names the column that identifies a person who may have several rows. Of each person,
     `max_rows_per_person` rows are kept, chosen by a hash with a key; noise is in proportion to it.
@@ -57,8 +58,14 @@ def vectorize(
             "`max_rows_per_person` requires `privacy_unit`.",
             hint="Name the column that identifies people.",
         )
-    wanted = columns_read(domain, privacy_unit)
-    opened = open_source(source, wanted, table=table, csv_format=csv_format, timeout=timeout)
+    opened = open_rows(
+        source,
+        columns_read(domain, privacy_unit),
+        privacy_unit=privacy_unit,
+        table=table,
+        csv_format=csv_format,
+        timeout=timeout,
+    )
     with closing(opened) as engine:
         statement = cell_counts(domain, engine, privacy_unit, most=max_rows_per_person, key=key)
         found = engine.fetch(statement)

@@ -65,7 +65,20 @@ def begin(config: Config) -> Path:
             if not events:
                 ledger.append_many([Begun(secrets.token_hex(16)), CuratorAction("", "begin")])
             ledger.attach(Witness(path, WitnessRecord(source=describe_source(config)), key))
+    _mark_tables(config)
     return path
+
+
+def _mark_tables(config: Config) -> None:
+    """Write where the witness is to the places of a view's other tables: each has its budget now."""
+    with suppress(ConfigError):
+        for place in config.default_witnesses[1:]:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(f"{_pointer(config)}\n", encoding="utf-8")
+
+
+def _pointer(config: Config) -> str:
+    return f"See the witness {config.witness}."
 
 
 def require_new_source(config: Config) -> None:
@@ -84,7 +97,7 @@ def _witness_places(config: Config) -> Iterator[Path]:
     yield config.witness
     if not config.budgets_add_up:
         with suppress(ConfigError):  # Without a home directory there is no default place.
-            yield config.default_witness
+            yield from config.default_witnesses
 
 
 def open_dataset(config: Config, *, wait: float = 0.0) -> DurableLedger:
@@ -192,7 +205,7 @@ def adopt(config: Config) -> Path:
     path, key = config.witness, _key(config)
     with _lock_witness(config), _open(config) as ledger:
         for place in _witness_places(config):
-            if place.exists():
+            if place.exists() and place.read_bytes().strip() != _pointer(config).encode():
                 raise LedgerError(
                     f"{config.source} has a witness at {place} already.",
                     hint="Serve the dataset with that witness: see service.witness.",
@@ -320,8 +333,19 @@ def check_files(config: Config) -> Iterator[Diagnostic]:
 
 
 def describe_source(config: Config) -> dict[str, Any]:
-    """Path, size and time of the last change of a file, or the address, without reading it."""
-    place, table = config.identity
+    """Path, size and time of the last change of each file, or the address, without reading it."""
+    if config.view is None:
+        [(place, table)] = config.identities
+        return _describe_place(place, table)
+    found: dict[str, Any] = {}
+    for name, each in config.tables.items():
+        place = each.source.resolve() if isinstance(each.source, Path) else config.identities[0][0]
+        described = _describe_place(place, each.table or name)
+        found |= {f"{name}.{key}": value for key, value in described.items()}
+    return found
+
+
+def _describe_place(place: Path | str, table: str | None) -> dict[str, Any]:
     if isinstance(place, str):
         return {"path": place, "table": table or ""}
     try:

@@ -164,14 +164,14 @@ def _reject_conflicts(configs: Iterable[Config]) -> None:
                 f"{config.path}: another dataset of this server uses the same access file.",
                 hint="Give each dataset a service.access of its own.",
             )
-        source = config.identity
-        if source in sources and not (sources[source] and config.budgets_add_up):
-            raise ConfigError(
-                f"{config.path}: another dataset of this server has the same source, {config.source}.",
-                hint="Each would spend a whole budget on the same rows. If their sum is what you want, "
-                "set dataset.budgets_add_up = true and another service.witness in both files.",
-            )
-        sources[source] = config.budgets_add_up
+        for source in config.identities:
+            if source in sources and not (sources[source] and config.budgets_add_up):
+                raise ConfigError(
+                    f"{config.path}: another dataset of this server has the same source, {source[0]}.",
+                    hint="Each would spend a whole budget on the same rows. If their sum is what you "
+                    "want, set dataset.budgets_add_up = true and another service.witness in both files.",
+                )
+        sources |= dict.fromkeys(config.identities, config.budgets_add_up)
         names.add(config.name)
         files.add(access)
     if not names:

@@ -44,6 +44,7 @@ from sharewell.privacy.ledger import (
     Turn,
 )
 from sharewell.privacy.noise import Noise
+from sharewell.query.sql import normalize_sql
 from sharewell.schedulers.registry import Scheduler
 from sharewell.service.ledger import open_ledger
 from sharewell.service.submissions import Submission, Submissions, free_bytes
@@ -369,11 +370,28 @@ def require_same_terms(before: Configured, config: Config) -> None:
     if unit[0] != unit[1]:
         hint = "Restore it: the budget was spent to protect what it names."
         raise _changed("dataset.privacy_unit", unit[0], unit[1], hint)
+    for setting, what in (("view", _view_of), ("tables", _units_of)):
+        if what(then) != what(now):
+            hint = "Restore it: the budget was spent on the rows of this view."
+            raise _changed(
+                f"dataset.{setting}" if setting == "view" else setting, what(then), what(now), hint
+            )
     old, new = then.get("mechanism", {}), now.get("mechanism", {})
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
             hint = "Restore it: the ledger has made promises under it."
             raise _changed(f"mechanism.{key}", old.get(key), new.get(key), hint)
+
+
+def _view_of(tables: Mapping[str, Any]) -> str | None:
+    """The text of a view, without its white space."""
+    view = tables["dataset"].get("view")
+    return None if view is None else normalize_sql(view)
+
+
+def _units_of(tables: Mapping[str, Any]) -> dict[str, str] | None:
+    """The unit of each table of a view; files may move."""
+    return {name: each.get("unit", "public") for name, each in tables.get("tables", {}).items()} or None
 
 
 def _changed(setting: str, then: object, now: object, hint: str) -> ConfigError:

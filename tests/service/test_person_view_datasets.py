@@ -1,0 +1,144 @@
+"""Datasets whose rows a person view computes: from the file to an answer, and what may not change."""
+
+from pathlib import Path
+
+import pytest
+
+import sharewell
+from sharewell.config import check, parse_config, read_config
+from sharewell.errors import ConfigError, LedgerError
+from sharewell.service.lifecycle import adopt, begin
+from sharewell.service.registry import DatasetRegistry
+from sharewell.service.state import check_ledger
+
+VIEW = "SELECT p.person, p.sex, COUNT(v.fee) AS visits FROM patients p LEFT JOIN visits v ON v.person = p.person GROUP BY p.person, p.sex"  # noqa: E501
+CONFIG = f"""
+[dataset]
+name = "people"
+privacy_unit = "person"
+view = "{VIEW}"
+[tables.patients]
+source = "patients.csv"
+unit = "person"
+[tables.visits]
+source = "visits.csv"
+unit = "person"
+delimiter = ";"
+[attributes.sex]
+type = "category"
+categories = ["f", "m"]
+[attributes.visits]
+type = "integer"
+low = 0
+high = 3
+[budget]
+epsilon = 50
+error_threshold = 1
+[analysts.ann]
+share = "1"
+"""
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    (tmp_path / "patients.csv").write_text("person,sex\nann,f\nbob,m\ncem,m\n,f\n")
+    (tmp_path / "visits.csv").write_text("person;fee\nann;1\nann;2\nbob;3\ndee;4\n;5\n")
+    (tmp_path / "sharewell.toml").write_text(CONFIG)
+    return tmp_path / "sharewell.toml"
+
+
+def test_a_view_over_two_files_is_checked_begun_and_asked(path):
+    config = read_config(path)
+    report = check.check_config(config)
+    assert report.ok, report.diagnostics
+    rows = check.check_rows(config)
+    assert rows.rows == 3
+    begin(config)
+    with sharewell.open(path, analyst="ann") as session:
+        result = session.ask("SELECT sex, visits, COUNT(*) FROM people GROUP BY sex, visits")
+        counted = {(sex, visits): round(number.value) for sex, visits, number in result.rows}
+        assert {key: value for key, value in counted.items() if value} == {
+            ("f", 2): 1,
+            ("m", 1): 1,
+            ("m", 0): 1,
+        }
+
+
+def test_a_changed_view_or_unit_is_refused(path):
+    begin(read_config(path))
+    with sharewell.open(path, analyst="ann"):
+        pass
+    for old, new, setting in (
+        ("LEFT JOIN", "JOIN", "dataset.view was"),
+        ("LEFT JOIN", "LEFT  JOIN", ""),
+        ('unit = "person"\ndelimiter', 'unit = "fee"\ndelimiter', "tables was"),
+        ('delimiter = ";"', "", ""),
+    ):
+        path.write_text(CONFIG.replace(old, new))
+        found = [each.message for each in check_ledger(read_config(path)) if each.level == "error"]
+        assert bool(found) == bool(setting), found
+        assert all(setting in each for each in found)
+
+
+def test_every_private_table_has_one_budget(path):
+    config = read_config(path)
+    begin(config)
+    alone = path.with_name("alone.toml")
+    single = CONFIG.replace(f'view = "{VIEW}"', 'source = "visits.csv"\ndelimiter = ";"')
+    single = single[: single.index("[tables")] + single[single.index("[attributes.sex") :]
+    alone.write_text(single.replace('"people"', '"alone"'))
+    with pytest.raises(LedgerError, match="was begun before"):
+        begin(read_config(alone))
+    with pytest.raises(ConfigError, match=r"has the same source, .*visits\.csv"):
+        DatasetRegistry.open([path, alone])
+    config.witness.unlink()
+    assert adopt(config) == config.witness
+
+
+def test_a_change_of_any_table_is_reported(path, caplog):
+    begin(read_config(path))
+    with sharewell.open(path, analyst="ann"):
+        pass
+    assert "has changed" not in caplog.text
+    with (path.parent / "visits.csv").open("a") as file:
+        file.write("bob;1\n")
+    with sharewell.open(path, analyst="ann"):
+        pass
+    assert "visits.bytes was" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('privacy_unit = "person"', "", "dataset.view requires dataset.privacy_unit"),
+        (f'view = "{VIEW}"', 'source = "visits.csv"', "requires dataset.view"),
+        ('unit = "person"\n[tables', "[tables", "tables.patients needs either `unit` or"),
+        ('source = "visits.csv"', "", "tables.visits.source is missing"),
+        ('delimiter = ";"', 'delimiter = "||"', "tables.visits.delimiter must be one sign"),
+        ('privacy_unit = "person"', 'privacy_unit = "person"\ntable = "x"', "mutually exclusive"),
+        ("SELECT p.person", "SELECT (p.person", "dataset.view: The view is not valid SQL"),
+        ("LEFT JOIN visits", "UNION SELECT 1 FROM visits", "dataset.view: "),
+        ('\nunit = "person"', "\npublic = true", "dataset.view has no private table"),
+    ],
+)
+def test_a_wrong_declaration_gets_a_sentence(old, new, message):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(CONFIG.replace(old, new))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("v.person = p.person", "v.fee = p.sex", "not joined on the unit"),
+        ('source = "visits.csv"', 'source = "nothing.csv"', "does not exist"),
+        ('unit = "person"\ndelimiter', 'unit = "id"\ndelimiter', "Unknown column 'id'"),
+        ("COUNT(v.fee)", "COUNT(v.free)", "Unknown column 'free'"),
+        ("AS visits", "AS number", "The view has no column 'visits'"),
+        ("FROM patients", "FROM patience", "Unknown table 'patience'"),
+    ],
+)
+def test_check_reports_what_is_wrong_with_a_view(path, old, new, message):
+    path.write_text(CONFIG.replace(old, new))
+    errors = [d.message for d in check.check_config(read_config(path)).diagnostics if d.level == "error"]
+    assert any(message in each for each in errors), errors
