@@ -318,3 +318,23 @@ SELECT age, COUNT(*) FROM people GROUP BY age HAVING age > COUNT(*)
 --> age[2]
 --> age[3]
 --> ... 86 queries in 1 blocks
+
+SELECT 'minors' AS who, COUNT(*) AS n, AVG(age) FROM people WHERE age < 18 UNION ALL SELECT 'all', COUNT(*), AVG(age) FROM people ORDER BY n DESC LIMIT 1
+--> who = GroupKey, n = Linear, AVG(age) = Ratio
+--> age[0..17]
+--> age[1, 2 * 2, 3 * 3, 4 * 4, ...]
+--> everything
+--> age[1, 2 * 2, 3 * 3, 4 * 4, ...]
+
+WITH t AS (SELECT * FROM people WHERE employed) (SELECT COUNT(*) FROM t) UNION ALL (SELECT COUNT(*) FROM t WHERE age < 18)
+--> COUNT(*) = Linear
+--> employed[True]
+--> age[0..17] x employed[True]
+
+SELECT PERCENTILE_CONT(0.25, 0.75) WITHIN GROUP (ORDER BY age), QUANTILE_CONT(age, [0.1, 0.9]) AS q FROM people
+--> PERCENTILE_CONT_0.25 = Quantile, PERCENTILE_CONT_0.75 = Quantile, q_0.1 = Quantile, q_0.9 = Quantile
+--> age[0]
+--> age[1]
+--> age[2]
+--> age[3]
+--> ... 86 queries in 1 blocks

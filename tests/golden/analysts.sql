@@ -598,9 +598,8 @@ SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
 --> Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ().
 
 SELECT state, COUNT(*) FROM people GROUP BY state UNION ALL SELECT 'all', COUNT(*) FROM people
---> sql.unsupported, line 1, column 8, at 'state, COUNT(*) FROM people GROUP BY state UNION ALL SELE...'
---> UNION is not supported.
---> Run each SELECT as a separate query, or use GROUP BY GROUPING SETS.
+--> state: group, COUNT(*): number
+--> 2 bought, 6 rows
 
 SELECT state, LAG(COUNT(*)) OVER (ORDER BY state) FROM people GROUP BY state
 --> sql.unsupported, line 1, column 15, at 'LAG'

@@ -332,10 +332,51 @@ SELECT COUNT(*) FROM people, visits
 --> A subquery is only supported in FROM.
 --> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
-SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people
---> sql.unsupported, line 1, column 8, at 'COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people'
---> UNION is not supported.
---> Run each SELECT as a separate query, or use GROUP BY GROUPING SETS.
+SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
+--> sql.syntax, line 1, column 8, at 'COUNT(*) FROM people UNION SELECT COUNT(*) FROM people'
+--> Missing ALL.
+--> Add ALL.
+
+SELECT COUNT(*) FROM people UNION ALL SELECT AVG(age) FROM people
+--> sql.unsupported, line 1, column 46, at 'AVG(age)'
+--> Column 1 of UNION ALL is computed in different ways.
+--> Compute the same in every SELECT, or ask them one by one.
+
+SELECT sex, COUNT(*) FROM people GROUP BY sex UNION ALL SELECT age, COUNT(*) FROM people GROUP BY age
+--> sql.unsupported, line 1, column 64, at 'age'
+--> Column 1 of UNION ALL is number in one SELECT and text in another.
+--> Compute the same in every SELECT, or ask them one by one.
+
+SELECT SUM(income) FROM people UNION ALL SELECT SUM(income) FROM people WHERE age < 18
+--> sql.unsupported, line 1, column 49, at 'SUM(income)'
+--> Column 1 of UNION ALL is a sum over bins, which cannot be put below another.
+--> Compute the same in every SELECT, or ask them one by one.
+
+SELECT COUNT(*), sex FROM people GROUP BY sex UNION ALL SELECT COUNT(*) FROM people
+--> sql.unsupported, line 1, column 64, at 'COUNT(*) FROM people'
+--> The SELECTs of UNION ALL have 2 and 1 columns.
+--> Give all of them the same number of columns.
+
+SELECT COUNT(*) FROM people WHERE agee = 1 UNION ALL SELECT COUNT(*) FROM people WHERE sexx = 'F'
+--> sql.unknown-name, line 1, column 35, at 'agee'
+--> Unknown column "agee".
+--> Did you mean "age"? Also: Unknown column "sexx". (line 1, column 88) Did you mean "sex"?
+--> suggestion: agee -> age
+
+SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people ORDER BY age
+--> sql.unsupported, line 1, column 76, at 'age'
+--> ORDER BY age is not a column of the UNION ALL.
+--> Name one of COUNT(*), or its position.
+
+SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people LIMIT 1.5
+--> sql.unsupported, line 1, column 73, at '1.5'
+--> LIMIT requires a non-negative integer.
+--> Example: LIMIT 10.
+
+SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people HAVING COUNT(*) > 1
+--> sql.unsupported, line 1, column 46, at 'COUNT(*) FROM people HAVING COUNT(*) > 1'
+--> HAVING inside UNION ALL is not supported.
+--> Ask the SELECT with HAVING on its own.
 
 SELECT COUNT(*) FROM people GROUP BY 2
 --> sql.unsupported, line 1, column 38, at '2'

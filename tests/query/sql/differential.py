@@ -13,19 +13,22 @@ from collections import Counter
 import duckdb
 import numpy as np
 
-from sharewell import Boolean, Category, Date, Domain, Integer
+from sharewell import Binned, Boolean, Category, Date, Domain, Integer, Measure
 from sharewell.errors import QueryError
 from sharewell.query.sql import compile_anew
 from tests.query.sql.oracle import duckdb_with
 
-DOMAIN = Domain(
+COLUMNS = Domain(
     [
         Integer("age", 0, 5, bins={"age_group": [0, 2, 4]}),
         Category("region", ["North", "South", "New East"]),
         Boolean("emp", nullable=True),
         Date("d", "2020-01-30", "2020-02-02"),
+        Binned("pay", [0, 2, 6]),
     ]
 )
+#: Every row's wage is twice its age.
+DOMAIN = Domain(COLUMNS.attributes, [Measure("wage", "wage", 0, 10, 1, nullable=False)])
 
 
 class Writer:
@@ -109,6 +112,7 @@ class Writer:
             f"d + INTERVAL {r.randint(1, 2)} {r.choice(['DAY', 'MONTH'])} {compare} DATE '2020-02-02'",
             "date_trunc('month', d) = DATE '2020-02-01'",
             "age = MONTH(d)",
+            f"pay {r.choice(['<', '>='])} 2",
             lambda: f"{self.text()} = 'n'" if depth else "age_group = '0-1'",
         ]
         if depth and r.random() < 0.4:
@@ -130,6 +134,12 @@ class Writer:
             lambda: f"COUNT_IF({self.condition(1)})",
             lambda: f"SUM(CASE WHEN {self.condition(1)} THEN {self.number()} ELSE 0 END)",
             lambda: f"COALESCE(SUM({self.number()}) FILTER (WHERE {self.condition(0)}), 0)",
+            "SUM(pay)",
+            "AVG(pay)",
+            "SUM(wage)",
+            "AVG(wage)",
+            "COUNT(wage)",
+            lambda: f"SUM(wage) FILTER (WHERE {self.condition(1)})",
             "MEDIAN(age)",
             f"QUANTILE_CONT(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
             f"QUANTILE_DISC(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
@@ -169,6 +179,74 @@ class Writer:
 
     def statement(self) -> str:
         """One statement; labels come first, then numbers."""
+        chance = self.random.random()
+        if chance < 0.12:
+            return self.union()
+        if chance < 0.24:
+            return self.ordered()
+        if chance < 0.36:
+            return self.windowed()
+        return self.aggregated()
+
+    def grouped(self, columns: list[str], items: list[str], where: str = "") -> str:
+        keys = [f"{column} AS k{at}" for at, column in enumerate(columns)]
+        by = f" GROUP BY {', '.join(f'k{at}' for at in range(len(columns)))}" if columns else ""
+        condition = f" WHERE {where}" if where else ""
+        return f"SELECT {', '.join([*keys, *items])} FROM people{condition}{by}"
+
+    def columns(self) -> list[str]:
+        return self.random.sample(["region", "age", "age_group", "emp"], self.random.randint(1, 2))
+
+    def union(self) -> str:
+        """Two or three SELECTs, one below the other."""
+        r = self.random
+        value = self.one(
+            lambda: "COUNT(*)",
+            lambda: "SUM(age)",
+            lambda: "SUM(wage)",
+            lambda: "AVG(wage)",
+            lambda: f"ROUND(100.0 * COUNT(*) FILTER (WHERE {self.condition(0)}) / COUNT(*), 1)",
+            lambda: "COUNT(*) - 3 * SUM(age)",
+        )
+        label = self.one("region", "age_group", "'all'", "UPPER(region)")
+        parts = []
+        for _ in range(r.randint(2, 3)):
+            key = self.one(label, "'total'", "LOWER(region)")
+            group = "" if key.startswith("'") else " GROUP BY k0"
+            parts.append(f"SELECT {key} AS k0, {value} AS v0 FROM people{group}")
+        return " UNION ALL ".join(parts)
+
+    def ordered(self) -> str:
+        """A result whose rows have an order, and some of them."""
+        r = self.random
+        columns = self.columns()
+        sql = self.grouped(columns, [f"{self.one('COUNT(*)', 'SUM(age)', 'AVG(age)')} AS v0"])
+        names = [f"k{at}" for at in range(len(columns))]
+        nulls = self.one("", " NULLS FIRST", " NULLS LAST")
+        sql += f" ORDER BY v0{self.one('', ' DESC')}, {', '.join(name + nulls for name in names)}"
+        if r.random() < 0.7:
+            sql += f" LIMIT {r.randint(0, 8)}"
+        return sql + (f" OFFSET {r.randint(0, 4)}" if r.random() < 0.4 else "")
+
+    def windowed(self) -> str:
+        """Ranks, running totals and shares of totals."""
+        columns = self.columns()
+        by = self.one("COUNT(*)", "SUM(age)", "COUNT(*) - SUM(age)")
+        order = f"ORDER BY {by}{self.one('', ' DESC')}"
+        part = "PARTITION BY k0 " if len(columns) == 2 and self.random.random() < 0.5 else ""
+        last = f"k{len(columns) - 1}"
+        first = "" if part or len(columns) == 1 else "k0, "
+        item = self.one(
+            f"{self.one('RANK', 'DENSE_RANK')}() OVER ({part}{order})",
+            f"SUM({by}) OVER ({part}ORDER BY {first}{last})",
+            f"100.0 * COUNT(*) / SUM(COUNT(*)) OVER ({part.strip()})",
+            f"AVG({by}) OVER ({part.strip()})",
+            f"{by} - AVG({by}) OVER ({part.strip()})",
+        )
+        return self.grouped(columns, [f"{item} AS v0"])
+
+    def aggregated(self) -> str:
+        """Aggregates and what is computed from them, by groups of expressions."""
         r = self.random
         keys = [
             self.one(self.number, self.text, lambda: self.condition(1)) for _ in range(r.randint(0, 2))
@@ -231,6 +309,8 @@ def check(sql: str, ask, counts: np.ndarray) -> str:
         theirs = ask(sql)
     except duckdb.Error as error:
         return f"only ours: {str(error).splitlines()[0][:60]}"
+    if "ORDER BY v0" in sql and not _same_order(ours, theirs):
+        return f"DIFFERS at the order: {ours} instead of {theirs}"
     labels = sum(name.startswith("k") for name in statement.columns)
     found: dict[tuple, list[list]] = {}
     for row in ours:
@@ -247,6 +327,16 @@ def check(sql: str, ask, counts: np.ndarray) -> str:
     return ""
 
 
+def _same_order(ours, theirs) -> bool:
+    """Whether two results have the same rows in the same order."""
+    if len(ours) != len(theirs):
+        return False
+    return all(
+        all(agree(a, b, "") for a, b in zip(map(normal, own), map(normal, row), strict=True))
+        for own, row in zip(ours, theirs, strict=True)
+    )
+
+
 def reason(message: str) -> str:
     """A message without what is particular to one statement."""
     if "takes too long" in message:
@@ -259,8 +349,13 @@ def reason(message: str) -> str:
 def run(count: int, first: int = 0) -> Counter[str]:
     """Check statements by their seeds; print what differs."""
     found: Counter[str] = Counter()
-    counts = np.random.default_rng(first).integers(1, 4, DOMAIN.size)
-    with duckdb_with(DOMAIN, counts) as ask:
+    cells = np.random.default_rng(first).integers(1, 3, COLUMNS.size)
+    ages = np.indices(COLUMNS.shape)[0].ravel()
+    # The second vector has the sums of wages, less 5 for each row: the middle of the bounds.
+    counts = np.stack([cells, cells * (2 * ages - 5)], axis=-1).ravel()
+    with duckdb_with(COLUMNS, cells) as ask:
+        ask("ALTER TABLE people ADD COLUMN wage INTEGER")
+        ask("UPDATE people SET wage = 2 * age")
         for seed in range(first, first + count):
             sql = Writer(seed).statement()
             outcome = check(sql, ask, counts)

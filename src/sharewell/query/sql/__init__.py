@@ -1,15 +1,18 @@
 """SQL to linear queries: a subset of SQL over one table, compiled from public information only.
 
 `text` tokenizes and finds names, `grammar` parses and checks words and trees, `rewrite` puts subqueries
-in their places, and `select` compiles the clauses, one rule for each. What is bought are the blocks of
-`aggregates`, `quantiles` and `groups`, over the rows of `conditions`. What is computed from the answers
-are the expressions of `expressions`, `forms` and `windows`; on columns, `cells` evaluates them.
+in their places, `select` compiles the clauses, one rule for each, and `union` puts results together.
+What is bought are the blocks of `aggregates`, `quantiles` and `groups`, over the rows of `conditions`.
+What is computed from the answers are the expressions of `expressions`, `forms` and `windows`; on
+columns, `cells` evaluates them.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
+
+from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex, SqlError
 from sharewell.query.diagram import limited
@@ -19,6 +22,7 @@ from sharewell.query.sql.rewrite import rewrite
 from sharewell.query.sql.schema import describe
 from sharewell.query.sql.select import MAX_QUERIES, compile_select, too_large
 from sharewell.query.sql.text import Source, normalize_sql
+from sharewell.query.sql.union import compile_union
 from sharewell.query.statement import Statement
 
 #: The maximum work of the conditions of a new question: how many nodes of diagrams are made.
@@ -82,7 +86,10 @@ def compile_anew(text: str, domain: Domain, table: str, most: int = MAX_QUERIES)
         return schema
     source = Source.of(text, domain, table)
     try:
-        return compile_select(rewrite(parse(source), source), source, most)
+        tree = parse(source)
+        if isinstance(tree, exp.Union):
+            return compile_union(tree, source, most)
+        return compile_select(rewrite(tree, source), source, most)
     except RecursionError:
         raise too_deep() from None
 

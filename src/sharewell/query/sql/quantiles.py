@@ -31,10 +31,48 @@ MAX_VALUES = 2**13
 
 def is_quantile(node: exp.Expr) -> bool:
     """Whether a node is a quantile, with its WITHIN GROUP and FILTER."""
-    inner = node
-    while isinstance(inner, exp.Filter | exp.WithinGroup):
-        inner = inner.this
+    inner = _function(node)
     return isinstance(inner, exp.Anonymous) and inner.name.removesuffix(CALL) in _CONTINUOUS | _DISCRETE
+
+
+def expand_lists(select: exp.Select) -> None:
+    """Replace a list of quantiles in the SELECT list by one column for each fraction.
+
+    A column is named by the alias, or else the function, and the fraction.
+    """
+    items: list[exp.Expr] = []
+    for item in select.expressions:
+        node = item.unalias().unnest()
+        fractions = _listed(node) if is_quantile(node) else []
+        name = item.alias or _function(node).name.removesuffix(CALL) if fractions else ""
+        for fraction in fractions:
+            single = node.copy()
+            inner = _function(single)
+            ordered = [] if inner.name.startswith("PERCENTILE") else inner.expressions[:1]
+            inner.set("expressions", [*ordered, fraction.copy()])
+            label = exp.to_identifier(f"{name}_{fraction.sql()}", quoted=True)
+            items.append(exp.Alias(this=single, alias=label))
+        if not fractions:
+            items.append(item)
+    if len(items) > len(select.expressions):
+        select.set("expressions", items)
+
+
+def _function(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Filter | exp.WithinGroup):
+        node = node.this
+    return node
+
+
+def _listed(node: exp.Expr) -> list[exp.Expr]:
+    """Return the fractions of PERCENTILE_CONT(0.2, 0.5) or QUANTILE_CONT(x, [0.2, 0.5]), if several."""
+    inner = _function(node)
+    fractions = list(inner.expressions)
+    if not inner.name.startswith("PERCENTILE"):
+        fractions = fractions[1:]
+    if len(fractions) == 1 and isinstance(fractions[0], exp.Array):
+        fractions = list(fractions[0].expressions)
+    return fractions if len(fractions) > 1 and all(e.is_number for e in fractions) else []
 
 
 def compile_quantile(draft: Draft, node: exp.Expr) -> Expression:

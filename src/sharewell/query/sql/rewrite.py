@@ -19,11 +19,8 @@ MAX_NODES = 50_000
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter, exp.WithinGroup)
 
 
-def rewrite(tree: exp.Select | exp.Union, source: Source) -> exp.Select:
+def rewrite(tree: exp.Select, source: Source) -> exp.Select:
     """Return one SELECT over the table that means the same."""
-    if isinstance(tree, exp.Union):
-        hint = "Run each SELECT as a separate query, or use GROUP BY GROUPING SETS."
-        raise source.error(tree, "UNION is not supported.", hint)
     _check_windows(tree, source)
     if not _is_nested(tree):
         return _without_distinct(tree, source)

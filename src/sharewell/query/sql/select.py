@@ -34,7 +34,7 @@ from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
-from sharewell.query.sql.quantiles import compile_quantile, is_quantile
+from sharewell.query.sql.quantiles import compile_quantile, expand_lists, is_quantile
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
@@ -53,6 +53,7 @@ NameKey = tuple[bool, str] | None
 
 def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
+    expand_lists(select)
     everything = LinearQuery.all(source.domain)
     draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
     for name, rule in RULES:
