@@ -70,7 +70,7 @@ def test_a_refusal_is_one_red_sentence(notebook, capsys):
     assert "Traceback" not in shown
     # So is that of a session's own method.
     assert red(notebook, capsys, "ann.ask('SELECT 1 FROM peple')").startswith("\x1b[31m")
-    assert "There is no question." in red(notebook, capsys, "%sharewell")
+    assert "No question given." in red(notebook, capsys, "%sharewell")
     assert "\\help lists the commands." in red(notebook, capsys, "%sharewell \\zzz")
     assert "The sessions of this notebook: ann." in red(notebook, capsys, "%sharewell \\session x")
 

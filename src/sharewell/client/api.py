@@ -72,8 +72,8 @@ class Api:
                 )
             if self.role not in (None, found.role):
                 raise AccessError(
-                    f"This is {_with_article(found.role)}'s token, of {found.name}, "
-                    f"and {_with_article(self.role)}'s is needed.",
+                    f"The token belongs to the {found.role} {found.name}; "
+                    f"{_with_article(self.role)}'s token is required.",
                     hint=f"Open {_with_article(found.role)}'s session, or use another token.",
                     suggestion=Suggestion("role", found.role),
                 )

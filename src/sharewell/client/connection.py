@@ -208,7 +208,7 @@ def read_address(url: str | None, *, allow_http: bool = False) -> Address:
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise RequestError(
-            "A server address has only a host, a port and a path.",
+            "A server address may contain only a host, a port and a path.",
             hint="Remove user names, passwords, queries and fragments; give the token separately.",
         )
     address = Address(parts.scheme, host, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))

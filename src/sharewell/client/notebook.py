@@ -31,7 +31,7 @@ class SharewellMagic:
         r"""Ask a question: `%sharewell SELECT ...`; `%sharewell \help` lists commands."""
         text = f"{line}\n{cell or ''}".strip()
         if not text:
-            raise RequestError("There is no question.", hint="Write SQL, or \\help.")
+            raise RequestError("No question given.", hint="Write SQL, or \\help.")
         name, argument = split_command(text, ("session",))
         match name:
             case "session":

@@ -413,7 +413,8 @@ class Config:
             state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
         except RuntimeError:
             raise ConfigError(
-                "The witness has no place: this user has no home directory.", hint="Set service.witness."
+                "The witness has no default location: this user has no home directory.",
+                hint="Set service.witness.",
             ) from None
         return tuple(
             dict.fromkeys(state / "sharewell" / _witness_name(*each) for each in self.identities)
@@ -553,7 +554,7 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
 
 def _check_delimiter(delimiter: str | None, key: str) -> None:
     if len(delimiter or ",") != 1:
-        raise ConfigError(f"{key}.delimiter must be one sign.", hint='For example, ";".')
+        raise ConfigError(f"{key}.delimiter must be a single character.", hint='For example, ";".')
 
 
 def _read_source(

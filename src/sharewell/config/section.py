@@ -71,14 +71,14 @@ def validate_person(name: str, key: str = "") -> str:
 
 
 def validate_table(name: str, key: str) -> str:
-    """The name of a table, if URLs and unquoted SQL can hold it.
+    """The name of a table, if it needs no quotes in SQL and no escapes in a URL.
 
     >>> validate_table("visits", "dataset.name")
     'visits'
     """
     if len(name) > MAX_NAME or not _TABLE.fullmatch(name):
         raise ConfigError(
-            f"{key} cannot be {name[:MAX_NAME]!r}: SQL cannot hold this name unquoted.",
+            f"{key} cannot be {name[:MAX_NAME]!r}: SQL would require quotes around it.",
             hint=f"Use at most {MAX_NAME} letters a to z, digits and '_', and begin with a letter.",
         )
     try:

@@ -380,7 +380,7 @@ class MarginalPrior:
             within = {s & mentioned for k, s in self._measured if k == vector}
             within |= {s for k, s in self._centred if k == vector and not s & ~mentioned}
             largest = [s for s in within if not any(s != other and not s & ~other for other in within)]
-            subsets = {t for s in largest for t in _subsets(s)}
+            subsets = {t for s in largest for t in submasks(s)}
             found = self._sets[vector, mentioned] = {t: self.factor(vector, t) for t in sorted(subsets)}
         return found
 
@@ -550,7 +550,7 @@ def _by_products(queries: Sequence[LinearQuery]) -> tuple[list[int], list[int]]:
     ]
 
 
-def _subsets(mask: int) -> Iterator[int]:
+def submasks(mask: int) -> Iterator[int]:
     """All subsets of a set of bits, itself included."""
     chosen = mask
     while True:

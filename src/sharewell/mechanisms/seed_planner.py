@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from sharewell.mechanisms.kronecker import written_out
-from sharewell.mechanisms.marginal_seed import MarginalPart
+from sharewell.mechanisms.marginal_seed import MarginalPart, submasks
 from sharewell.mechanisms.p_identity import p_identity
 from sharewell.mechanisms.products import QueryProduct, products_of
 from sharewell.mechanisms.strategy import Rows
@@ -189,7 +189,7 @@ def default_squares(domain: Domain) -> dict[tuple[int, int], float]:
             if vector and len(table) == 2:
                 break
             cells = math.prod(shape[at] for at in table)
-            for mask in _subsets(sum(1 << at for at in table)):
+            for mask in submasks(sum(1 << at for at in table)):
                 square = math.prod(shape[at] - 1 for at in _levels(mask)) / cells
                 squares[vector, mask] += square / largest**2
     return dict(squares)
@@ -200,14 +200,6 @@ def default_terms(domain: Domain) -> list[Term]:
     cells = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
     tables = [each for k in (0, 1, 2) for each in combinations(range(len(cells)), k)]
     return [Term(0, 1.0, {at: cells[at] for at in table}) for table in tables]
-
-
-def default_error(domain: Domain, currency: Currency, donation: float) -> float:
-    """The root mean square error of the default workload's counts, from its plan alone."""
-    with threadpool_limits(1):
-        least = SeedPlanner(domain, currency, "add-remove").least_variance(default_squares(domain))
-    sizes = [math.prod(domain.shape[at] for at in table) for table in _default_tables(domain)]
-    return math.sqrt(least / sum(sizes) / (donation if currency == "zcdp" else donation**2))
 
 
 # Plans
@@ -303,7 +295,7 @@ class SeedPlanner:
         chosen, rows = dict[tuple[int, int], None](), 0
         several = sum(1 << at for at, n in enumerate(self._shape) if n > 1)
         for _, vector, mask in sorted((self._size(mask), vector, mask) for vector, mask in squares):
-            new = {(vector, t): None for t in _subsets(mask & several) if (vector, t) not in chosen}
+            new = {(vector, t): None for t in submasks(mask & several) if (vector, t) not in chosen}
             rows += sum(self._size(t) for _, t in new)
             if rows > MOST_ROWS or len(chosen) + len(new) > MOST_PARTS:
                 break
@@ -437,7 +429,7 @@ class SeedPlanner:
         pairs = [
             (known[vector, t], at, 1 / (2 * self._sensitivity(part) ** 2 * self._size(mask)))
             for at, ((vector, mask), part) in enumerate(zip(sets, parts, strict=True))
-            for t in _subsets(mask)
+            for t in submasks(mask)
             if (vector, t) in known
         ]
         to, of, value = (np.array(each) for each in zip(*pairs, strict=True))
@@ -583,13 +575,3 @@ def _parts(moments: Mapping[int, tuple[float, float]]) -> dict[int, float]:
 
 def _levels(mask: int) -> list[int]:
     return [at for at in range(mask.bit_length()) if mask >> at & 1]
-
-
-def _subsets(mask: int) -> Iterator[int]:
-    """All subsets of a set of bits, itself included."""
-    chosen = mask
-    while True:
-        yield chosen
-        if not chosen:
-            return
-        chosen = (chosen - 1) & mask

@@ -263,11 +263,6 @@ def _is_unknown(value: Any) -> bool:
     return isinstance(value, Unknown)
 
 
-def sort_key(value: Any) -> Any:
-    """What the values of a public column are sorted by."""
-    return float(value) if isinstance(value, Fraction) else value
-
-
 def call(name: str, *arguments: Expression, type: Type = "number") -> Expression:
     """Apply a function by its name; to constants at once."""
     function = FUNCTIONS[name]

@@ -657,7 +657,7 @@ def _require_unicode(text: str) -> None:
     except (AttributeError, UnicodeEncodeError):
         raise RequestError(
             "A key and a statement must be strings of valid Unicode.",
-            hint="One of them has half of a surrogate pair, or is not a string.",
+            hint="One of them is not a string, or contains an unpaired surrogate.",
         ) from None
 
 

@@ -12,6 +12,7 @@ from threading import Condition, Lock
 from typing import Any
 
 from sharewell.errors import (
+    Closed,
     KeyReused,
     NotFound,
     Overloaded,
@@ -240,8 +241,8 @@ class Submission:
 class Submissions:
     """The submissions in memory, by key and by number; safe from many threads.
 
-    Those that wait are all here. Of those that have ended, the ledger has all, and the cache here has
-    some: memory does not grow with what was ever asked.
+    Every waiting submission is here. One that has ended is in the ledger, and may be cached here: memory
+    does not grow with the number of questions ever asked.
 
     `most_waiting` limits the pending ones of each analyst, `max_seconds_waiting` their estimated work,
     and `max_free_bytes` what is stored of their free questions, as of the last of the release slots,
@@ -504,10 +505,15 @@ def key_reused(key: str) -> KeyReused:
     )
 
 
+def closing() -> Closed:
+    """The refusal of a question that comes while the service closes."""
+    return Closed("The service is closing.", hint="Ask again later with the same key.")
+
+
 def overloaded() -> Overloaded:
     """The refusal of a question that could not be taken up in time."""
     return Overloaded(
-        "The service has more questions than it can take up in time.",
+        "The service has more questions than it can answer in time.",
         hint="The question was not stored and costs nothing. Ask again later.",
     )
 

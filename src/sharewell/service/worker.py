@@ -31,7 +31,7 @@ from sharewell.privacy.ledger import Event, Ledger, Turn
 from sharewell.schedulers.base import QueueEntry
 from sharewell.service.release_slots import Published
 from sharewell.service.state import DatasetState, TurnQueue
-from sharewell.service.submissions import UNSTORED, Submission, Submissions, overloaded
+from sharewell.service.submissions import UNSTORED, Submission, Submissions, closing, overloaded
 
 #: The most questions in a batch, and the number of answers after which no more are added: others wait
 #: until a batch is stored.
@@ -109,7 +109,7 @@ class Worker:
         """Accept a question; returns the submission of its key, which may have come before."""
         with self._arrived:
             if self._closed:
-                raise _closing()
+                raise closing()
             found = self._submissions.add(new)
             if found is new:
                 self._put(new.analyst, new)
@@ -123,7 +123,7 @@ class Worker:
         future: Future[None] = Future()
         with self._arrived:
             if self._closed:
-                raise _closing()
+                raise closing()
             self._put(analyst, _Job(job, changes, future))
         future.result()
 
@@ -352,10 +352,6 @@ class Worker:
             self._answer([large.submission])
         else:
             self.state.curator.store((), events)
-
-
-def _closing() -> Closed:
-    return Closed("The service is closing.", hint="Ask again later with the same key.")
 
 
 def _unfinished() -> LedgerUnavailable:

@@ -49,7 +49,7 @@ async def check_url(request: Request) -> None:
     dependency than this takes.
     """
     if not request.scope["path"].isprintable():
-        raise NotFound("Nothing is found at this path.", hint="/docs lists all paths.")
+        raise NotFound("No such path.", hint="/docs lists all paths.")
     if not request.scope["query_string"]:
         return
     route: APIRoute = request.scope["route"]

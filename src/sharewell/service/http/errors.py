@@ -179,9 +179,7 @@ async def _handle_validation_error(request: Request, error: RequestValidationErr
 
 
 def _unknown_path() -> wire.Problem:
-    return wire.Problem(
-        code=NotFound.code, message="Nothing is found at this path.", hint="/docs lists all paths."
-    )
+    return wire.Problem(code=NotFound.code, message="No such path.", hint="/docs lists all paths.")
 
 
 def _explain_parameter(error: Mapping[str, Any], path: Sequence[Any]) -> tuple[str, str]:

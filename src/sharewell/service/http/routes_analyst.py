@@ -23,8 +23,8 @@ from sharewell.service.http.dependencies import (
     read_body,
 )
 from sharewell.service.http.errors import ProblemException, describe, describe_text, status_of
-from sharewell.service.http.state import app_state, closing_error
-from sharewell.service.submissions import Submission
+from sharewell.service.http.state import app_state
+from sharewell.service.submissions import Submission, closing
 
 #: How often a watching request checks its client and the question's position, in seconds.
 WATCH_INTERVAL = 1.0
@@ -115,7 +115,7 @@ async def ticket(number: Number, caller: Analyst, request: Request, wait: Wait =
             await _wait_until_done(request, caller, submission, wait)
     found = await _describe(caller, submission)
     if _was_interrupted(found) or (wait and found.state == "waiting" and app_state(request).closing):
-        raise closing_error()
+        raise closing()
     return found
 
 
@@ -146,7 +146,7 @@ async def _events(request: Request, caller: Caller, submission: Submission) -> A
         while True:
             found = await _describe(caller, submission)
             if _was_interrupted(found) or (app_state(request).closing and found.state == "waiting"):
-                yield _event("closed", wire.Problem.of(closing_error()))
+                yield _event("closed", wire.Problem.of(closing()))
                 return
             if found.state != "waiting":
                 yield _event(found.state, found)

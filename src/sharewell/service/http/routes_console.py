@@ -69,7 +69,7 @@ async def sign_out(request: Request, response: Response) -> None:
 
 def _describe_session(request: Request, secret: str | None) -> wire.SessionInfo:
     if secret is None:
-        raise UnknownToken("No one is signed in.", hint="Sign in with your token.")
+        raise UnknownToken("Not signed in.", hint="Sign in with your token.")
     registry, csrf = app_state(request).registry, csrf_token(secret)
     if planner := registry.authenticate_planner(secret=secret):
         planned, curator = planner

@@ -20,6 +20,7 @@ from sharewell.service.http.monitoring import LedgerMonitor, LoopDelay, Metrics
 from sharewell.service.rate_limit import RateLimiter
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.release_slots import ReleaseSlots
+from sharewell.service.submissions import closing
 from sharewell.service.tokens import Principal
 from sharewell.service.verify.background import BackgroundVerification
 
@@ -61,7 +62,7 @@ class HostedDataset:
     def limit_watchers(self, principal: Principal) -> None:
         """Reject one more request that watches a ticket above the configured number."""
         if self.watchers[principal] >= self._max_watchers:
-            raise too_many_requests(1, "Too many requests of this token wait for tickets.")
+            raise too_many_requests(1, "This token has too many requests that wait for tickets.")
 
     @contextmanager
     def watching(self, principal: Principal) -> Iterator[None]:
@@ -122,7 +123,7 @@ class AppState:
         if self._registry is None:
             raise Closed("The service is opening.", hint="Try again in a few seconds.")
         if self.server is not None and self.server.should_exit:
-            raise closing_error()
+            raise closing()
         return self._registry
 
     def is_overloaded(self, path: str) -> bool:
@@ -184,8 +185,3 @@ def app_state(request: HTTPConnection) -> AppState:
     """The state of the application that serves a request."""
     state: AppState = request.app.state.sharewell
     return state
-
-
-def closing_error() -> Closed:
-    """The error of a request that comes while the service closes."""
-    return Closed("The service is closing.", hint="Ask again later with the same key.")

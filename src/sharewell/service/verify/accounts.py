@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sharewell.config import Config
 from sharewell.mechanisms.base import decode, is_seed
@@ -368,14 +367,6 @@ def has_own_units(block: Measurable, neighbours: Neighbours) -> bool:
         least, most = min(low.min(), 0.0), max(high.max(), 0.0)
         units.append(max(most, -least) if neighbours == "add-remove" else most - least)
     return bool(np.array_equal(block.units(neighbours), units))
-
-
-def _in_hex(scales: NDArray[np.float64]) -> list[str]:
-    """Scales as they are stored; long runs of equal ones take no time."""
-    starts = np.flatnonzero(np.diff(scales, prepend=np.nan) != 0)
-    lengths = np.diff(starts, append=len(scales))
-    runs = zip(scales[starts].tolist(), lengths.tolist(), strict=True)
-    return [text for scale, length in runs for text in [scale.hex()] * length]
 
 
 def _read_block(domain: Domain, data: Mapping[str, Any]) -> Measurable:
