@@ -10,7 +10,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from itertools import cycle, islice
@@ -56,19 +56,26 @@ def run() -> list[Ratio]:
 
 def opened(config: Config, folder: Path) -> Iterator[Ratio]:
     """Open the dataset for the first time, ask everything, open it again, and verify."""
-    ledger = folder / "ledger.sqlite"
-    start = time.perf_counter()
     data = config.vector()
-    service = serve(config, data, ledger)
-    opening = time.perf_counter() - start
-    coded, noise = by_hand(data, folder), seconds(lambda: seed_noise(config))
+    ledger = folder / "ledger.sqlite"
+    grouped, noise = group_by_codes(data, folder), partial(seed_noise, config)
+    started: list[DatasetService] = []
+
+    def start() -> None:
+        ledger = folder / f"{len(started)}.sqlite"
+        started.append(serve(config, config.vector(), ledger))
+
+    opening, *reference = best_of(3, start, grouped, noise)
+    for service in started:
+        close(service)
     yield Ratio(
         f"open {ROWS:,} rows, {len(config.make.seed):,} seed rows",  # type: ignore[arg-type]
         opening,
         "DuckDB's GROUP BY of codes, and noise",
-        coded + noise,
+        sum(reference),
         3,
     )
+    service = serve(config, data, ledger)
     times = []
     for analyst, sql in zip(cycle(ANALYSTS), islice(mixed(), QUESTIONS), strict=False):
         times.append(seconds(lambda: service.ask(analyst, sql, timeout=60)))  # noqa: B023
@@ -80,11 +87,11 @@ def opened(config: Config, folder: Path) -> Iterator[Ratio]:
     print(f"  ledger: {size / 1e6:.2f} MB, {size / rows:.1f} bytes for each row of the seed")
     if size > MOST_BYTES_PER_ROW * rows:
         raise RuntimeError("too large a ledger")
-    start = time.process_time()
+    began = time.process_time()
     verification = verify(ledger)
     if not verification.ok:
         raise RuntimeError(f"The ledger should be intact: {verification.findings[:3]}")
-    taken = time.process_time() - start
+    taken = time.process_time() - began
     yield Ratio(f"verify {verification.events:,} events", taken, "two minutes", 120, 1)
 
 
@@ -101,15 +108,14 @@ def close(service: DatasetService) -> None:
     service.ledger.close()
 
 
-def by_hand(data: DataVector, folder: Path) -> float:
-    """How long DuckDB takes to group the coded columns of as many rows."""
+def group_by_codes(data: DataVector, folder: Path) -> Callable[[], object]:
+    """What DuckDB does to group as many rows by their codes, in all columns."""
     codes = data.codes or ()
     columns = {f"code_{at}": pa.array(code[:ROWS]) for at, code in enumerate(codes)}
     pq.write_table(pa.table(columns), folder / "codes.parquet")
     names = ", ".join(columns)
     sql = f"SELECT {names}, count(*) FROM '{folder / 'codes.parquet'}' GROUP BY {names}"
-    with duckdb.connect() as connection:
-        return seconds(lambda: connection.execute(sql).fetchnumpy())
+    return lambda: duckdb.connect().execute(sql).fetchnumpy()
 
 
 def seed_noise(config: Config) -> None:

@@ -14,7 +14,7 @@ from sharewell.engine import data_vector as data_vector_module
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import SourceError
-from sharewell.query.block import GroupedBlock, Neighbours, ParallelBlock
+from sharewell.query.block import GroupedBlock, Marginal, Neighbours, ParallelBlock
 from sharewell.query.measure import Measure
 from tests.query.test_measure import measured_queries
 
@@ -135,8 +135,9 @@ def test_sparse_and_dense_sums_give_the_same_answers(case, data):
     block = GroupedBlock(query, {0: np.arange(domain.shape[0]) % 2})
     assert dense.answers(block).tolist() == sparse.answers(block).tolist()
     vectors = list(range(domain.vectors))[::-1]
-    table = dense.marginal([0], vectors)
-    assert np.array_equal(table, sparse.marginal([0], vectors))
+    wanted = [Marginal((0,), tuple(vectors))]
+    [table] = dense.marginals(wanted)
+    assert np.array_equal(table, sparse.marginals(wanted)[0])
     assert table.sum() == counts.sum()
 
 

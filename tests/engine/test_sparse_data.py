@@ -17,6 +17,7 @@ from sharewell.engine.data_vector import DataVector
 from sharewell.engine.vectorize import vectorize
 from sharewell.errors import SourceError
 from sharewell.query import contraction, workload
+from sharewell.query.block import Marginal
 from tests.engine.strategies import cases
 from tests.query.domains import domain_and_vectors
 
@@ -63,12 +64,32 @@ def test_sparse_and_dense_data_give_the_same_answers(case, data):
     block = workload.identity(domain)
     assert both[1].answers(block).tolist() == both[0].answers(block).tolist()
     levels = data.draw(st.permutations(range(len(domain.shape))))[: data.draw(st.integers(0, 3))]
-    one, other_one = (each.marginal(levels) for each in both)
-    assert np.array_equal(one, other_one)
+    wanted = [Marginal(tuple(levels)), Marginal(tuple(levels[:1])), Marginal(())]
+    for one, other_one in zip(*(each.marginals(wanted) for each in both), strict=True):
+        assert np.array_equal(one, other_one)
     groups = {at: np.array([cell % 2 for cell in range(domain.shape[at])]) for at in levels}
     one, other_one = (each.by_group(query, groups) for each in both)
     assert np.array_equal(one, other_one)
     assert one.sum() == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_marginals_that_share_passes_equal_those_counted_alone(data):
+    sizes = data.draw(st.lists(st.sampled_from([1, 2, 3, 5, 40, 300]), min_size=1, max_size=9))
+    domain = Domain([Integer(f"a{at}", 0, size - 1) for at, size in enumerate(sizes)])
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    codes = np.unique([rng.integers(0, size, 50) for size in sizes], axis=1)
+    counts = rng.integers(0, 9, size=(codes.shape[1],))
+    own = tuple(code.astype(np.int64) for code in codes)
+    sparse_data = DataVector(domain, counts, own)
+    levels = st.lists(st.integers(0, len(sizes) - 1), max_size=3, unique=True)
+    wanted = [Marginal(tuple(each)) for each in data.draw(st.lists(levels, max_size=12))]
+    for (chosen, _), found in zip(wanted, sparse_data.marginals(wanted), strict=True):
+        expected = np.zeros([sizes[at] for at in chosen], dtype=np.int64)
+        for *cell, count in zip(*(own[at] for at in chosen), counts, strict=True):
+            expected[tuple(cell)] += count
+        assert np.array_equal(found[0], expected)
 
 
 @settings(max_examples=40, deadline=None)

@@ -296,7 +296,7 @@ class StatedEngine:
 
     columns: Mapping[str, SourceColumn]
     relation: exp.Table = field(default_factory=lambda: exp.to_table("source"))
-    joins_labels: bool = True
+    has_enumerations: bool = True
     slow_to_open: bool = False
 
     def fetch(self, statement: exp.Select) -> Columns:

@@ -163,7 +163,7 @@ def test_what_two_primes_claim_wrongly_is_refuted(monkeypatch):
     parts, exact = OpenParts(prior), ExactMeasured(4)
     exact.add([1, 1, 1, 1], 0.0, 1.0)
     exact.add([1, 0, 0, 0], 0.0, 1.0)
-    assert parts.append(LinearQuery.cell(domain, 0)) is None
+    assert parts.append([LinearQuery.cell(domain, 0)]) == [None]
     queries = [primitive(domain, rng.integers(-9, 10, 4)) for _ in range(600)]
     queries += [primitive(domain, np.append(rng.integers(-9, 10, 1), [3, 3, 3])) for _ in range(20)]
     determined = [exact.estimate(query.to_vector().tolist()) is not None for query in queries]

@@ -44,8 +44,8 @@ class Engine(Protocol):
     and two people could be taken for one.
     """
 
-    #: Whether labels are looked up by a join; otherwise by comparisons.
-    joins_labels: bool
+    #: Whether labels are looked up in an enumeration; otherwise by comparisons.
+    has_enumerations: bool
     #: Whether opening it takes seconds, so that it stays open between statements.
     slow_to_open: bool
 
@@ -114,7 +114,7 @@ class SqlEngine(ABC):
     """
 
     dialect: ClassVar[str]
-    joins_labels = False
+    has_enumerations = False
     slow_to_open = False
 
     def __init__(self, relation: exp.Table, columns: Mapping[str, SourceColumn], timeout: float) -> None:

@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sharewell.engine.marginals import sum_by, sum_marginals
 from sharewell.errors import SourceError
 from sharewell.query import contraction, diagram
-from sharewell.query.block import Answerable
+from sharewell.query.block import Answerable, Marginal
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -136,14 +137,13 @@ class DataVector:
         answers = contraction.apply_by_group(query.root, tensor, groups)
         return int(query.scale) * answers.transpose(np.argsort(np.argsort(list(groups))))
 
-    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
-        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
+    def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
+        """Return marginals: each has its vectors first, then an axis for each attribute."""
         if self._sparse is not None:
-            return self._sparse.marginal(levels, vectors)
+            return self._sparse.marginals(wanted)
         sizes = [attribute.size for attribute in self.domain.attributes]
-        tensor = self.counts.reshape(*sizes, self.domain.vectors)[..., vectors]
-        summed = tensor.sum(axis=tuple(set(range(len(sizes))) - set(levels)))
-        return np.asarray(np.moveaxis(summed, -1, 0)).transpose(0, *(1 + np.argsort(np.argsort(levels))))
+        tensor = self.counts.reshape(*sizes, self.domain.vectors)
+        return [_marginal(tensor, each) for each in wanted]
 
     def __repr__(self) -> str:
         return f"DataVector({', '.join(self.domain.names)}: {self.domain.cells:,} cells)"
@@ -178,12 +178,12 @@ class SparseCells:
         if query.root is None:
             return np.zeros(_shape(groups), dtype=np.int64)
         weighted = _weighted(query.root, self.sums, self.codes)
-        return int(query.scale) * _summed(weighted, self.codes, groups)
+        return int(query.scale) * sum_by(weighted, self.codes, groups)
 
-    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
-        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
-        cells = {at: np.arange(self.domain.shape[at]) for at in levels}
-        return np.stack([_summed(self.sums[each], self.codes, cells) for each in vectors])
+    def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
+        """Return marginals: each has its vectors first, then an axis for each attribute."""
+        sizes = [attribute.size for attribute in self.domain.attributes]
+        return sum_marginals(self.sums, self.codes, sizes, wanted)
 
 
 def _weighted(
@@ -201,17 +201,11 @@ def _weighted(
     return np.asarray(total if weights is None else total * weights)
 
 
-def _summed(
-    values: NDArray[np.int64], codes: Sequence[NDArray[Any]], groups: Mapping[int, NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """Sum a value of every listed cell by combination of groups, in integers."""
-    summed = np.zeros(_shape(groups), dtype=np.int64)
-    place, stride = np.zeros(len(values), dtype=np.int64), summed.size
-    for (level, of_cell), size in zip(groups.items(), summed.shape, strict=True):
-        stride //= size
-        place += (of_cell * stride).take(codes[level])
-    np.add.at(summed.reshape(-1), place, values)
-    return summed
+def _marginal(tensor: NDArray[np.int64], wanted: Marginal) -> NDArray[np.int64]:
+    """Sum dense counts, whose last axis holds the vectors, to some of the attributes."""
+    others = tuple(set(range(tensor.ndim - 1)) - set(wanted.levels))
+    summed = np.stack([tensor[..., vector].sum(axis=others) for vector in wanted.vectors])
+    return summed.transpose(0, *(1 + np.argsort(np.argsort(wanted.levels))))
 
 
 def _shape(groups: Mapping[int, NDArray[np.int64]]) -> list[int]:

@@ -26,7 +26,7 @@ from sharewell.engine.cells import Type
 from sharewell.engine.data_vector import SparseCells
 from sharewell.engine.vectorize import code_names, kept_rows, sums_of_vectors
 from sharewell.errors import QueryTooComplex, SharewellError, SourceUnavailable
-from sharewell.query.block import Answerable
+from sharewell.query.block import Answerable, Marginal
 from sharewell.query.diagram import Node
 from sharewell.query.domain import MAX_CELLS, Domain
 from sharewell.query.linear import LinearQuery
@@ -170,8 +170,9 @@ class _Call:
 
     def classes(self, domain: Domain) -> Iterator[tuple[int, Classes]]:
         """Return which cells of each attribute the call tells apart."""
-        if self.method == "marginal":
-            for level in self.arguments[0]:
+        if self.method == "marginals":
+            [[wanted]] = self.arguments
+            for level in wanted.levels:
                 yield level, np.arange(domain.shape[level])
             return
         query, groups = self.arguments[0], self.arguments[1] if len(self.arguments) > 1 else {}
@@ -196,9 +197,10 @@ class _Recorder:
         self.calls.append(_Call("by_group", (query, groups)))
         return np.zeros([int(of_cell.max()) + 1 for of_cell in groups.values()], dtype=np.int64)
 
-    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
-        self.calls.append(_Call("marginal", (levels, vectors)))
-        return np.zeros((len(vectors), *(self.domain.shape[at] for at in levels)), dtype=np.int64)
+    def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
+        self.calls += [_Call("marginals", ([each],)) for each in wanted]
+        shapes = [(len(vectors), *(self.domain.shape[at] for at in levels)) for levels, vectors in wanted]
+        return [np.zeros(shape, dtype=np.int64) for shape in shapes]
 
 
 class _Replay:
@@ -213,8 +215,8 @@ class _Replay:
     def by_group(self, query: LinearQuery, groups: Groups) -> NDArray[np.int64]:
         return np.asarray(next(self._results))
 
-    def marginal(self, levels: Sequence[int], vectors: Sequence[int] = (0,)) -> NDArray[np.int64]:
-        return np.asarray(next(self._results))
+    def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
+        return [np.asarray(next(self._results)[0]) for _ in wanted]
 
 
 def _recorded(rows: Answerable, domain: Domain) -> list[_Call]:

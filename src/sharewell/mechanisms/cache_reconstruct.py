@@ -330,8 +330,9 @@ class CacheReconstruct(Mechanism):
     def leave(self, analyst: str, *, donate: bool = False) -> None:
         """Let an analyst leave; with `donate`, what they have left is measured as further seed rows."""
         self.require(analyst)
-        if donate and self.curator.left(analyst):
-            self._measure_seed({analyst: self.curator.left(analyst)})
+        if donate and (left := self.curator.left(analyst)):
+            bill = {analyst: left}
+            self._learn(self.curator.measure(self.seed.bought_by(bill), left, bill))
         self.curator.retire(analyst)
 
     def closing_request(self, done: Iterable[str]) -> MeasureRequest | None:
@@ -366,14 +367,13 @@ class CacheReconstruct(Mechanism):
         if not bill:
             return
         try:
-            self.curator.scales(self.seed.bought_by(bill), sum(bill.values(), Fraction(0)))
+            cost = sum(bill.values(), NOTHING)
+            reservation = self.curator.reserve(MeasureRequest(self.seed.bought_by(bill), cost, bill))
         except PrivacyError:
             return  # Too little to measure anything with.
-        self._measure_seed(bill)
-
-    def _measure_seed(self, bill: dict[str, Fraction]) -> None:
-        seed = self.seed.bought_by(bill)
-        self._learn(self.curator.measure(seed, sum(bill.values(), Fraction(0)), bill))
+        [measured] = self.curator.charge([reservation])
+        self.curator.store([measured])
+        self._learn(measured)
 
 
 def _fraction(value: Amount) -> Fraction:

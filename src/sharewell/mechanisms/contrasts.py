@@ -115,14 +115,14 @@ class Contrasts:
         batch = _primitive(batch)
         first = len(self._queries)
         new = range(first, first + len(batch.rows))
-        for row, query in zip(new, batch.rows, strict=True):
-            found = self._parts.append(query) if self._parts else NONE
+        found = self._parts.append(batch.rows) if self._parts else [NONE] * len(new)
+        if self._parts and not self._vague:
+            self._rows = self._parts.rows
+        for row, query, combination in zip(new, batch.rows, found, strict=True):
             if self._parts is None or self._vague:
                 self._rows.append(query)
-            else:
-                self._rows = self._parts.rows
-            if found is not None:
-                self._combinations[row] = found
+            if combination is not None:
+                self._combinations[row] = combination
             self._places[query.key] = row
         self._queries = (*self._queries, *batch.rows)
         misses = batch.values - self._prior.means(batch.rows)

@@ -70,6 +70,17 @@ class Combination(NamedTuple):
     factors: Vector
 
 
+class OpenProducts(NamedTuple):
+    """D modulo a prime, of queries with themselves, and of each with all rows."""
+
+    squares: Integers
+    with_rows: Integers
+
+    def line(self, at: int) -> OpenProducts:
+        """Those of one query."""
+        return OpenProducts(self.squares[at : at + 1], self.with_rows[at : at + 1])
+
+
 class Residues(NamedTuple):
     """Coefficients modulo a prime, a column for each query; and what they leave of its open square."""
 
@@ -179,22 +190,46 @@ class OpenParts:
         new._lock = Lock()
         return new
 
-    def append(self, query: LinearQuery) -> Combination | None:
-        """Add a row: its open part's coefficients in the independent set, or None where it joins it."""
-        residues: list[Residues] = []
-        found: Combination | None = NONE
-        if not self._prior.determines(query):
-            residues = self._all_residues(query)
-            left = any(each.left.item() for each in residues)
-            solutions = [each.solutions[:, 0] for each in residues]
-            [found] = [None] if left else self._checked([query], [solutions])
-        self._queries.append(query)
-        self.rows.append(query)
+    def append(self, queries: Sequence[LinearQuery]) -> list[Combination | None]:
+        """Add rows: their open parts' coefficients in the independent set, or None where one joins it.
+
+        What they have in common is computed for all together. Simple coefficients are checked together
+        too, at the end: a row that the first primes deceived about is then decided about alone.
+        """
+        first = len(self._queries)
+        self._queries += queries
+        for query in queries:
+            self.rows.append(query)
+        found: list[Combination | None] = [NONE] * len(queries)
+        places = [at for at, query in enumerate(queries) if not self._prior.determines(query)]
+        simple, products, primes = list[int](), list[OpenProducts](), None
+        for line, at in enumerate(places):
+            if primes is not self._primes:  # At first, and after a restart.
+                primes, chosen = self._primes, [queries[each] for each in places]
+                products = [self._open_products(chosen, which) for which in range(len(primes))]
+            residues = [self._solutions(each.line(line), which) for which, each in enumerate(products)]
+            if any(each.left.item() for each in residues):
+                found[at] = None
+                self._join(first + at, residues)
+                continue
+            support, guess = self._guessed([each.solutions[:, 0] for each in residues])
+            simple += [at] if guess else []
+            found[at] = guess or self._solved(queries[at], support)
+            if found[at] is None:
+                self._join(first + at, residues)
+        wrong = self._leave_something([queries[at] for at in simple], [found[at] for at in simple])
+        for place in wrong:
+            found[simple[place]] = self._decided(first + simple[place])
+        return found
+
+    def _decided(self, row: int) -> Combination | None:
+        """The coefficients of one stored row; it joins the independent set where there are none."""
+        residues = self._all_residues(self._queries[row])
+        found = None
+        if not any(each.left.item() for each in residues):
+            [found] = self._checked([self._queries[row]], [[each.solutions[:, 0] for each in residues]])
         if found is None:
-            self._join(len(self._queries) - 1, residues)
-            if query.max_abs > HEAVY:
-                with self._lock:
-                    self._products().place(query)
+            self._join(row, residues)
         return found
 
     def combinations(self, queries: Sequence[LinearQuery]) -> list[Combination | None]:
@@ -216,22 +251,25 @@ class OpenParts:
         self, queries: Sequence[LinearQuery], residues: Sequence[Sequence[Integers]]
     ) -> list[Combination | None]:
         """The coefficients that leave nothing modulo two primes; None where they leave something."""
-        found: list[Combination | None] = [None] * len(queries)
-        simple, supports = list[int](), list[Integers]()
-        for at, both in enumerate(residues):
-            first, second = (
-                np.where(2 * part > prime, part - prime, part)
-                for part, prime in zip(both, self._primes, strict=True)
-            )
-            places = np.flatnonzero((first != 0) | (second != 0))
-            supports.append(np.array(self.basis, dtype=np.int64)[places])
-            if ((first == second) & (np.abs(first) <= SIMPLE))[places].all():
-                simple.append(at)
-                found[at] = Combination(supports[at], first[places].astype(np.float64))
+        guesses = [self._guessed(both) for both in residues]
+        found = [guess for _, guess in guesses]
+        simple = [at for at, guess in enumerate(found) if guess]
         wrong = self._leave_something([queries[at] for at in simple], [found[at] for at in simple])
         for at in {*range(len(queries))} - {*simple} | {simple[place] for place in wrong}:
-            found[at] = self._solved(queries[at], supports[at])
+            found[at] = self._solved(queries[at], guesses[at][0])
         return found
+
+    def _guessed(self, residues: Sequence[Integers]) -> tuple[Integers, Combination | None]:
+        """The rows that have coefficients; and these, where they are small whole numbers."""
+        first, second = (
+            np.where(2 * part > prime, part - prime, part)
+            for part, prime in zip(residues, self._primes, strict=True)
+        )
+        places = np.flatnonzero((first != 0) | (second != 0))
+        support = np.array(self.basis, dtype=np.int64)[places]
+        if ((first == second) & (np.abs(first) <= SIMPLE))[places].all():
+            return support, Combination(support, first[places].astype(np.float64))
+        return support, None
 
     def _leave_something(
         self, queries: Sequence[LinearQuery], combinations: Sequence[Combination | None]
@@ -267,14 +305,23 @@ class OpenParts:
         else:
             self._restart()
 
+    def _open_products(self, queries: Sequence[LinearQuery], which: int) -> OpenProducts:
+        squares = self._prior.open_squares(queries, self._primes[which])
+        return OpenProducts(squares, self.rows.open_products(queries, which))
+
     def _residues(self, queries: Sequence[LinearQuery], which: int) -> Residues:
-        prime, inverse = self._primes[which], self._inverses[which]
-        squares = self._prior.open_squares(queries, prime)
-        if not self.basis or not queries:
-            return Residues(np.zeros((len(self.basis), len(queries)), dtype=np.int64), squares)
-        products = self.rows.open_products(queries, which)[:, self.basis].T
-        solutions = inverse.solve(products)
-        return Residues(solutions, (squares - (products * solutions % prime).sum(axis=0)) % prime)
+        return self._solutions(self._open_products(queries, which), which)
+
+    def _solutions(self, found: OpenProducts, which: int) -> Residues:
+        """The coefficients of queries in the independent set, and what is left of them."""
+        if not self.basis or not len(found.squares):
+            return Residues(
+                np.zeros((len(self.basis), len(found.squares)), dtype=np.int64), found.squares
+            )
+        prime, products = self._primes[which], found.with_rows[:, self.basis].T
+        solutions = self._inverses[which].solve(products)
+        taken = (products * solutions % prime).sum(axis=0)
+        return Residues(solutions, (found.squares - taken) % prime)
 
     def _all_residues(self, query: LinearQuery) -> list[Residues]:
         return [self._residues([query], which) for which in range(len(self._primes))]
@@ -282,6 +329,9 @@ class OpenParts:
     def _join(self, row: int, found: Sequence[Residues]) -> None:
         """Let an independent row join the set; if it is not independent modulo a prime, change that."""
         self.basis.append(row)
+        if (query := self._queries[row]).max_abs > HEAVY:
+            with self._lock:
+                self._products().place(query)
         if all(each.left.item() for each in found):
             self._inverses = [
                 inverse.extended(each.solutions[:, 0], each.left.item())

@@ -23,7 +23,7 @@ from sharewell.privacy.history import (
     inconsistent,
     stored_scales,
 )
-from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct
+from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct, KroneckerRows
 from sharewell.privacy.ledger import (
     Armed,
     Begun,
@@ -253,16 +253,23 @@ class Curator:
         """The noise scale of each row that a cost buys for a block; public, spends nothing."""
         return self._scales(rebuilt(block, self.domain), amount(cost, "The cost"))
 
-    def _scales(self, rows: Rows | KroneckerProduct, cost: Fraction) -> NDArray[np.float64]:
+    def _scales(self, rows: Rows, cost: Fraction) -> NDArray[np.float64]:
         if isinstance(rows, ComposedRows):
-            return np.concatenate([self._scales(part, fraction * cost) for part, fraction in rows.parts])
-        units = rows.units(self.neighbours)
+            # All rows of a part have the same.
+            scales = [self._scale_of(part, fraction * cost)(1) for part, fraction in rows.parts]
+            return np.repeat(np.array(scales), [len(part) for part, _ in rows.parts])
+        return _per_value(rows.units(self.neighbours), self._scale_of(rows, cost))
+
+    def _scale_of(
+        self, rows: Block | KroneckerRows | KroneckerProduct, cost: Fraction
+    ) -> Callable[[int], float]:
+        """How the noise scale of a row depends on its unit."""
         if self.budget.currency == "pure":
             sensitivity = rows.l1_sensitivity(self.neighbours) * self.max_rows_per_person
-            return _per_value(units, lambda unit: laplace_scale(unit * sensitivity, cost))
+            return lambda unit: laplace_scale(unit * sensitivity, cost)
         # All rows of a person may be in one cell: their distance adds up, and not only its square.
         squared = rows.l2_sensitivity_squared(self.neighbours) * self.max_rows_per_person**2
-        return _per_value(units, lambda unit: gaussian_scale(unit**2 * squared, cost))
+        return lambda unit: gaussian_scale(unit**2 * squared, cost)
 
     def variances(self, block: Measurable, cost: Amount) -> NDArray[np.float64]:
         """The exact variance of each value that a cost buys for a block; public, spends nothing."""

@@ -5,6 +5,7 @@ The kernel builds these from the public matrices of a strategy, and from nothing
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sharewell.errors import DomainTooLarge, PrivacyError
-from sharewell.query.block import Data, Neighbours
+from sharewell.query.block import Data, Marginal, Neighbours
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import MAX_CELLS, Domain
 
@@ -82,13 +83,22 @@ class KroneckerProduct:
         return [at for at, m in self.factors.items() if at in attributes and not _is_total(m)]
 
     @cached_property
-    def _of_vectors(self) -> sp.csr_array:
+    def _of_vectors(self) -> NDArray[np.int64]:
         """The matrix on the vectors: 1 for the counts alone."""
         level, vectors = len(self.domain.attributes), self.domain.vectors
-        matrix = self.factors.get(level, sp.csr_array(np.ones((1, vectors), dtype=np.int64)))
+        if level not in self.factors:
+            return np.ones((1, vectors), dtype=np.int64)
+        matrix = self.factors[level]
         if isinstance(matrix, Centred):
             raise PrivacyError("Data vectors cannot be centred.")
-        return sp.eye_array(vectors, dtype=np.int64, format="csr") if matrix is None else matrix
+        return np.eye(vectors, dtype=np.int64) if matrix is None else matrix.toarray()
+
+    @cached_property
+    def _used(self) -> tuple[int, ...]:
+        """The vectors that some row sums; the counts, if there is none."""
+        if not self.domain.measures:
+            return (0,)
+        return tuple(np.flatnonzero(self._of_vectors.any(axis=0)).tolist()) or (0,)
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return 1 for every row: all get the same noise."""
@@ -96,8 +106,18 @@ class KroneckerProduct:
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row: a marginal of the data, times the matrices."""
-        used = np.unique(self._of_vectors.indices)
-        tensor = _times(self._of_vectors[:, used], data.marginal(self._levels, used.tolist()), 0)
+        return _answers([self], data)
+
+    @property
+    def marginal(self) -> Marginal:
+        """The marginal of the data that the rows are products of."""
+        return Marginal(tuple(self._levels), self._used)
+
+    def times(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Multiply the marginal by the matrices: the answer of every row."""
+        tensor = marginal
+        if self.domain.measures:
+            tensor = np.tensordot(self._of_vectors[:, self._used], marginal, 1)
         for axis, level in enumerate(self._levels, 1):
             if (matrix := self.factors[level]) is not None:
                 tensor = _times(matrix, tensor, axis)
@@ -119,9 +139,12 @@ class KroneckerProduct:
     @cached_property
     def _rows(self) -> list[list[int]]:
         """What the extreme rows of the table add to the vectors, times their matrix."""
-        matrix = self._of_vectors.toarray().astype(object)
-        extremes = self.domain.row_extremes(np.unique(self._of_vectors.indices).tolist())
-        return [[int(sum_) for sum_ in matrix @ np.array(row, dtype=object)] for row in extremes]
+        if not self.domain.measures:
+            return [[1]]
+        # Of Python's integers: a bound times a weight may not fit in 64 bits.
+        weights = self._of_vectors.tolist()
+        extremes = self.domain.row_extremes(self._used)
+        return [[sum(map(operator.mul, row, added)) for row in weights] for added in extremes]
 
     @property
     def is_signed(self) -> bool:
@@ -158,7 +181,7 @@ class KroneckerRows:
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row."""
-        return np.concatenate([part.answers(data) for part in self.parts])
+        return _answers(self.parts, data)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return the sum of the parts' sensitivities: exact for one part, and a bound for several."""
@@ -232,7 +255,7 @@ class ComposedRows:
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row."""
-        return np.concatenate([product.answers(data) for product, _ in self.parts])
+        return _answers([product for product, _ in self.parts], data)
 
     def to_json(self) -> dict[str, Any]:
         """Return the rows as JSON data: for each product its fraction, and its matrices by level."""
@@ -256,6 +279,13 @@ class ComposedRows:
         stored = data.get("plans")
         plans = stored and {payer: [Fraction(f) for f in plan] for payer, plan in stored.items()}
         return cls(domain, products, data["name"], plans)
+
+
+def _answers(products: Sequence[KroneckerProduct], data: Data) -> NDArray[np.int64]:
+    """Return the exact answer of every row of several products, whose marginals are summed together."""
+    marginals = data.marginals([product.marginal for product in products])
+    pairs = zip(products, marginals, strict=True)
+    return np.concatenate([product.times(marginal) for product, marginal in pairs])
 
 
 def _times(matrix: sp.csr_array | Centred, tensor: NDArray[np.int64], axis: int) -> NDArray[np.int64]:

@@ -92,14 +92,18 @@ def _draw(kind: Kind, scale: float, size: int) -> NDArray[np.int64]:
 
 @lru_cache(maxsize=256)
 def _sampler(kind: Kind, scale: float) -> Any:
-    # OpenDP takes a third of a second to import, which `sharewell --help` need not wait for.
-    import opendp.prelude as dp
+    # Imported here, so that `sharewell --help` need not wait for it, and by module: the prelude loads
+    # data frame libraries too, which takes six times as long.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64"))
     if kind == "laplace":
-        return dp.m.make_laplace(space, dp.l1_distance(T="i64"), scale=scale)
-    return dp.m.make_gaussian(space, dp.l2_distance(T="i64"), scale=scale)
+        return make_laplace(space, l1_distance(T="i64"), scale=scale)
+    return make_gaussian(space, l2_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, Protocol, overload
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ MAX_COLUMNS = 200_000
 MAX_PAIRED_COLUMNS = 512
 
 
+class Marginal(NamedTuple):
+    """Some data vectors, summed by combination of cells of some attributes."""
+
+    levels: tuple[int, ...]
+    vectors: tuple[int, ...] = (0,)
+
+
 class Data(Protocol):
     """A data vector, dense or sparse, as rows are answered on it."""
 
@@ -36,8 +43,8 @@ class Data(Protocol):
     def by_group(self, query: LinearQuery, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.int64]:
         """Return the exact answer of a query in every combination of groups: one axis for each."""
 
-    def marginal(self, levels: Sequence[int], vectors: Sequence[int]) -> NDArray[np.int64]:
-        """Return some vectors, summed by combination of cells of some attributes: vectors first."""
+    def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
+        """Return marginals: each has its vectors first, then an axis for each attribute."""
 
 
 class Answerable(Protocol):

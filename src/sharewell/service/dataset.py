@@ -104,7 +104,6 @@ class DatasetService:
         self.ledger = ledger
         self.tokens = TokenStore(config.service.access) if tokens is None else tokens
         self.sessions = SessionStore(self.tokens)
-        self._info = serialization.dataset_info(config)
         self._close_ledger: Callable[[], None] = lambda: None
         #: Until when changes are shown, on the monotonic clock; newer ones are in the next slot.
         self.slot_start = partial(slot_start, release_every)
@@ -136,6 +135,7 @@ class DatasetService:
         )
         self._certificate: CertificateWorker | None = None
         state = self._worker.state
+        self._info = serialization.dataset_info(config, state.mechanism)
         if certificate and not state.history.recovered:
             self._certificate = CertificateWorker(
                 state.config, ledger, state.history.entries, release_every=release_every

@@ -246,11 +246,11 @@ def _size(errors: Sequence[ErrorOfGroup]) -> int | None:
 # Datasets and certificates
 
 
-def dataset_info(config: Config) -> wire.DatasetInfo:
+def dataset_info(config: Config, mechanism: Mechanism | None = None) -> wire.DatasetInfo:
     """What is public about a dataset; all of it comes from the configuration."""
     budget, price = config.budget, config.make.price
     # A mechanism without data knows its name and its promises as well as the real one.
-    mechanism = DryRun(config.collective).mechanism
+    mechanism = mechanism or DryRun(config.collective).mechanism
     return wire.DatasetInfo(
         name=config.name,
         attributes=tuple(map(attribute_info, config.domain.attributes)),
