@@ -199,7 +199,9 @@ class _Recorder:
 
     def marginals(self, wanted: Sequence[Marginal]) -> list[NDArray[np.int64]]:
         self.calls += [_Call("marginals", ([each],)) for each in wanted]
-        shapes = [(len(vectors), *(self.domain.shape[at] for at in levels)) for levels, vectors in wanted]
+        shapes = [
+            (len(vectors), *(self.domain.shape[at] for at in levels)) for levels, vectors in wanted
+        ]
         return [np.zeros(shape, dtype=np.int64) for shape in shapes]
 
 
