@@ -100,7 +100,7 @@ class ViewEngine:
     ) -> None:
         #: The first runs the statements; each of the others knows its own table.
         self._engines = engines
-        self.joins_labels = engines[0].joins_labels
+        self.has_enumerations = engines[0].has_enumerations
         self.slow_to_open = engines[0].slow_to_open
         self.relation: Any = view.tree
         names = {name.casefold(): name for name in view.columns}
