@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sharewell.errors import SourceError, Suggestion
 
@@ -248,6 +249,25 @@ def refuse_password(address: str, instead: str) -> None:
         ) from None
     if given:
         raise SourceError("The source's address has a password.", hint=f"Remove it, and {instead}.")
+
+
+def table_of(name: str | None, dialect: str) -> exp.Table:
+    """Return the table of a name such as "clinic.visits"."""
+    if name is None:
+        raise SourceError("A database requires `table`.", hint='Set it, as in "clinic.visits".')
+    with suppress(SqlglotError):
+        return exp.to_table(name, dialect=dialect)
+    raise SourceError(f"{name!r} is not the name of a table.", hint='Write "schema.table".')
+
+
+def described(rows: Sequence[tuple[str, str]] | None, table: str | None) -> Sequence[tuple[str, str]]:
+    """Return the names and types of a table's columns, or refuse a table that has none."""
+    if rows:
+        return rows
+    raise SourceError(
+        f"The database has no table {table!r}, or this user may not read it.",
+        hint="Check `table`, and GRANT SELECT on it.",
+    )
 
 
 def missing_driver(extra: str) -> SourceError:

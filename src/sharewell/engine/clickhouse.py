@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from sharewell.engine.base import (
     SourceColumn,
@@ -20,6 +19,7 @@ from sharewell.engine.base import (
     is_nan_test,
     missing_driver,
     refuse_password,
+    table_of,
     within,
 )
 from sharewell.errors import SourceError
@@ -69,14 +69,7 @@ class ClickHouse(SqlEngine):
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         refuse_password(address, "set CLICKHOUSE_PASSWORD")
-        if table is None:
-            raise SourceError("A database requires `table`.", hint='Set it, as in "clinic.visits".')
-        try:
-            relation = exp.to_table(table, dialect=self.dialect)
-        except SqlglotError:
-            raise SourceError(
-                f"{table!r} is not the name of a table.", hint='Write "schema.table".'
-            ) from None
+        relation = table_of(table, self.dialect)
         self._client = _client(address, timeout)
         self._settings = SETTINGS | {"max_execution_time": max(1, int(timeout))}
         rows = None

@@ -16,6 +16,7 @@ from sharewell.engine.base import (
     if_written,
     missing_driver,
     refuse_password,
+    table_of,
     within,
 )
 from sharewell.errors import SourceError
@@ -58,13 +59,12 @@ class Postgres(SqlEngine):
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         refuse_password(address, "set PGPASSWORD or use ~/.pgpass")
-        if table is None:
-            raise SourceError("A database requires `table`.", hint='Set it, as in "clinic.visits".')
+        relation = table_of(table, self.dialect)
         self._connection = _connect(address, timeout)
         rows = None
         try:
             self._fix_session(timeout)
-            relation, rows = self._describe(table)
+            rows = self._describe(relation, str(table))
             found = find_columns(wanted, [name for name, *_ in rows])
         except SourceError:
             self.close()
@@ -92,8 +92,7 @@ class Postgres(SqlEngine):
                 hint=f"Use a database in {' or '.join(ENCODINGS)}.",
             )
 
-    def _describe(self, table: str) -> tuple[exp.Table, list[tuple[str, str, str]]]:
-        relation = _table(table)
+    def _describe(self, relation: exp.Table, table: str) -> list[tuple[str, str, str]]:
         run, name = self._connection.execute, relation.sql(self.dialect)
         [(oid,)] = run("SELECT to_regclass(%s)::oid", [name]).fetchall()
         if oid is None:
@@ -104,7 +103,8 @@ class Postgres(SqlEngine):
         [(allowed,)] = run("SELECT has_table_privilege(%s, 'SELECT')", [oid]).fetchall()
         if not allowed:
             raise SourceError(f"This user may not read {table!r}.", hint=f"GRANT SELECT ON {table}.")
-        return relation, run(_COLUMNS, [oid]).fetchall()
+        rows: list[tuple[str, str, str]] = run(_COLUMNS, [oid]).fetchall()
+        return rows
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement in a transaction of its own."""
@@ -191,15 +191,6 @@ def _state(message: str) -> str | None:
     """The SQLSTATE of a failure to connect, which the driver gives as text only."""
     known = {"authentication failed": "28", "no password supplied": "28", "does not exist": "3D"}
     return next((state for words, state in known.items() if words in message), None)
-
-
-def _table(name: str) -> exp.Table:
-    try:
-        return exp.to_table(name, dialect="postgres")
-    except SqlglotError:
-        raise SourceError(
-            f"{name!r} is not the name of a table.", hint='Write "schema.table".'
-        ) from None
 
 
 def _column(name: str, type_: str, kind: str) -> SourceColumn:

@@ -15,11 +15,14 @@ from typing import Any, TextIO, TypeVar
 from sqlglot import exp
 
 from sharewell.engine.base import Engine, find_columns, missing_driver
+from sharewell.engine.bigquery import BigQuery
 from sharewell.engine.clickhouse import ClickHouse
 from sharewell.engine.duckdb import DuckDB
 from sharewell.engine.postgres import Postgres
+from sharewell.engine.snowflake import Snowflake
 from sharewell.engine.spark import Spark
 from sharewell.engine.sqlite import SQLite
+from sharewell.engine.trino import Trino
 from sharewell.errors import SourceError
 
 DuckDBType = TypeVar("DuckDBType", bound=DuckDB)
@@ -36,12 +39,15 @@ DATABASES: dict[str, Connect] = {
     "spark://": Spark,
     "sc://": Spark,
     "local[": Spark,
+    "trino://": Trino.open,
+    "snowflake://": Snowflake.open,
+    "bigquery://": BigQuery.open,
 }
 
 SUPPORTED = (
     "Use a .csv, .tsv, .parquet, .jsonl, .xlsx, .dta, .sav, .duckdb or .sqlite file, a folder of "
-    ".parquet files, the address of a PostgreSQL, Spark or ClickHouse database, or a data frame of "
-    "pandas, Polars or Arrow."
+    ".parquet files, the address of a PostgreSQL, Spark, ClickHouse, Trino, Snowflake or BigQuery "
+    "database, or a data frame of pandas, Polars or Arrow."
 )
 
 #: The seconds that a statement may take, unless given.
