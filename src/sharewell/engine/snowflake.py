@@ -101,7 +101,7 @@ class Snowflake(SqlEngine):
         return node
 
 
-def _utc(moment: exp.Expression) -> exp.Condition:
+def _utc(moment: exp.Expression | exp.Condition) -> exp.Anonymous:
     """Return a moment in UTC: its date would be that of its own time zone."""
     zone = exp.Literal.string("UTC")
     return exp.Anonymous(this="CONVERT_TIMEZONE", expressions=[zone, moment])

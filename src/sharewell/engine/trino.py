@@ -97,7 +97,7 @@ class Trino(SqlEngine):
         return node
 
 
-def _utc(moment: exp.Expression) -> exp.Condition:
+def _utc(moment: exp.Expression | exp.Condition) -> exp.Anonymous:
     """Return a moment in UTC: its date would be that of its own time zone."""
     return exp.Anonymous(this="AT_TIMEZONE", expressions=[moment, exp.Literal.string("UTC")])
 
