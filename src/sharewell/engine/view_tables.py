@@ -269,6 +269,11 @@ def _open_database(
 
 def _require_base_table(name: str, engine: SqlEngine) -> None:
     """Refuse views of the database: a row of theirs may depend on several people."""
+    if type(engine) not in BASE_TABLES:
+        raise SourceError(
+            f"A person view cannot read the table {name!r} of this database.",
+            hint="Use files, or PostgreSQL, Spark, ClickHouse or SQLite.",
+        )
     is_base: Callable[[], bool] = BASE_TABLES[type(engine)](engine)
     found = None
     with suppress(Exception):
