@@ -315,9 +315,15 @@ def test_whoever_cannot_pay_for_anything_is_warned_of(file, capsys):
     assert total["paid"] is None
 
 
+def with_wards(oldest: int, last: int) -> str:
+    """The configuration with other ages, and a further attribute."""
+    wards = f'\n[attributes.ward]\ntype = "integer"\nlow = 0\nhigh = {last}\n'
+    return HERE.replace("high = 29", f"high = {oldest}") + wards
+
+
 def test_that_many_cells_take_long_is_told(file, capsys):
-    said = str(levels(checked(file(HERE.replace("high = 29", "high = 600_000")), capsys)))
-    assert "Measuring the 1,200,002 rows of the seed slows the first start" in said
+    said = str(levels(checked(file(with_wards(999, 599)), capsys)))
+    assert "Measuring the 1,200,000 rows of the seed slows the first start" in said
 
 
 def test_an_epsilon_that_protects_nobody_is_warned_of(file, capsys):
@@ -630,7 +636,7 @@ def test_other_paths_are_told_whole_on_one_line(file, capsys, monkeypatch):
 
 
 def test_a_large_domain_needs_a_limit_of_its_rows(file):
-    large = HERE.replace("high = 29", "high = 99_999_999") + '\n[mechanism]\nseed = "total"\n'
+    large = with_wards(9_999, 99_999) + '\n[mechanism]\nseed = "total"\n'
     with pytest.raises(ConfigError, match=r"dataset.max_rows is missing: the domain has more than 134,"):
         show_check(str(file(large)), False)
     assert parse_config(large.replace("[dataset]", "[dataset]\nmax_rows = 3000")).max_rows == 3000

@@ -62,8 +62,8 @@ def quoted_errors(config: Config, analyst: str) -> dict[int, list[float]]:
     for count, errors in found.items():
         for names in combinations(config.domain.names, count):
             cells = marginal(config.domain, names)
-            offers = [mechanism.preview(cell, analyst).free for cell in cells]
-            own = [offer.standard_errors[0] for offer in offers if offer is not None]
+            offer = mechanism.preview(cells, analyst).free
+            own = offer.standard_errors if offer is not None else ()
             known = [math.inf if error is None else error for error in own]
             if len(known) == len(cells) and max(known) < math.inf:
                 errors.append(math.sqrt(np.mean(np.square(known))))

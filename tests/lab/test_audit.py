@@ -91,7 +91,7 @@ def test_a_row_replaced_under_weights_of_both_signs_loses_no_more_than_it_costs(
 
 def tail_excess(tables, rho: str, noise, **options) -> float:
     """How far a tail passes e^epsilon times its share on the other side, at epsilon = 1."""
-    runs = options.setdefault("runs", 3000)
+    runs = options.setdefault("runs", 1500)
     left, right = (np.array(measured(t, rho, noise, currency="zcdp", **options)) for t in tables)
     both = np.concatenate([left, right])
     cuts = np.arange(both.min(), both.max() + 1)

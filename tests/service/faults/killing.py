@@ -33,7 +33,7 @@ from tests.service.services import CONFIG, MECHANISMS, SCHEDULERS, table
 ANALYSTS = ("ann", "ben", "cleo")
 THREADS = 6
 #: Rounds in which the certificate's process runs as well; it takes a second to start.
-WITH_CERTIFICATE = (3, 23, 43)
+WITH_CERTIFICATE = (3, 13)
 #: Old answers that are asked for again in each round.
 SAMPLE = 20
 
