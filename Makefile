@@ -40,7 +40,7 @@ test: check ## run the checks, then every test
 	@scripts/fetch_nginx .nginx
 	@scripts/fetch_chromium
 	@scripts/fetch_node_packages
-	$(BIN)/python -m pytest -n 2 $(COVERAGE)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(COVERAGE)
 
 check: $(DEV) ## lint, formatting, types, and which way imports point
 	$(BIN)/ruff check .
