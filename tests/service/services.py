@@ -16,8 +16,9 @@ from sharewell import DataVector, wire
 from sharewell.config import Config, parse_config
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.ledger import MemoryLedger, QuestionLedger
+from sharewell.service.answers import to_plain
 from sharewell.service.dataset import DatasetService
-from sharewell.service.submissions import Submission, to_plain
+from sharewell.service.submissions import Submission
 from sharewell.service.tokens import TokenStore
 
 CONFIG = """

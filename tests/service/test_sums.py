@@ -37,9 +37,8 @@ from sharewell.privacy.driver import run
 from sharewell.privacy.noise import NoNoise
 from sharewell.query.measure import Measure
 from sharewell.service import results, serialization
-from sharewell.service.answer_steps import answer_steps
+from sharewell.service.answers import answer_steps, from_plain, to_plain
 from sharewell.service.intervals import fieller, quotient
-from sharewell.service.submissions import from_plain, to_plain
 from sharewell_lab.noise import SeededNoise
 
 WAGE = Measure("wage", "wage", 0, 100, Fraction(1, 10))

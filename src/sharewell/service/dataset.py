@@ -42,7 +42,7 @@ from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.statement import Statement
 from sharewell.service import results, serialization
-from sharewell.service.answer_steps import statement_work
+from sharewell.service.answers import statement_work
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source

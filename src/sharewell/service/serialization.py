@@ -23,7 +23,7 @@ from sharewell.query.block import Block
 from sharewell.query.expression import Aggregate, Average, Expression, Form, Linear
 from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
-from sharewell.service.answer_steps import free_answers
+from sharewell.service.answers import free_answers
 from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.durable import DurableLedger

@@ -22,7 +22,7 @@ from sharewell.errors import (
     StorageFull,
     TooMany,
 )
-from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, total_cost
+from sharewell.mechanisms.base import Answer, Mechanism, total_cost
 from sharewell.privacy.driver import Step
 from sharewell.privacy.ledger import (
     Answered,
@@ -35,7 +35,7 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
-from sharewell.service.answer_steps import answer_steps
+from sharewell.service.answers import answer_steps, from_plain, to_plain
 from sharewell.service.ledger.codec import free_answers, read_answers
 from sharewell.service.numbers import values
 from sharewell.service.release_slots import slot_start
@@ -521,56 +521,3 @@ def overloaded() -> Overloaded:
 def not_computed() -> QueryError:
     """The refusal of a question whose computation failed; it does not say why."""
     return QueryError("The answer could not be computed.", hint="Rewrite the question.")
-
-
-def to_plain(answer: Answer) -> dict[str, Any]:
-    """An answer as plain data for the ledger; infinite numbers are written as text.
-
-    Covariances, moments and edges are left out where there are none, as in older ledgers.
-    """
-    more: dict[str, Any] = {}
-    if answer.covariances:
-        more["covariances"] = [[block, each] for block, each in answer.covariances]
-    if answer.moments:
-        more["moments"] = [[place, each] for place, each in answer.moments]
-    if answer.edges:
-        more["edges"] = [[place, *map(_write, edges)] for place, edges in answer.edges]
-    if answer.source_changed:
-        more["source_changed"] = True
-    return {
-        "value": _write(answer.value),
-        "standard_error": _write(answer.standard_error),
-        "interval": None if answer.interval is None else [_write(end) for end in answer.interval],
-        "source": answer.source,
-        "cost": str(answer.cost),
-        "payer": answer.payer,
-        "charge": answer.charge,
-        **more,
-    }
-
-
-def from_plain(stored: Mapping[str, Any]) -> Answer:
-    """The answer that `to_plain` wrote."""
-    ends: Sequence[Any] | None = stored["interval"]
-    value = float(stored["value"])
-    return Answer(
-        math.nan if math.isnan(value) else value,  # The same object for all, so that answers are equal.
-        _read(stored["standard_error"]),
-        None if ends is None else (float(ends[0]), float(ends[1])),
-        stored["source"],
-        Fraction(stored["cost"]),
-        stored["payer"],
-        stored["charge"],
-        tuple([(block, each) for block, each in stored.get("covariances", ())]),
-        tuple([(each[0], EdgeEstimate(*map(_read, each[1:]))) for each in stored.get("edges", ())]),
-        tuple([(place, each) for place, each in stored.get("moments", ())]),
-        bool(stored.get("source_changed", False)),
-    )
-
-
-def _read(number: Any) -> Any:
-    return None if number is None else float(number)
-
-
-def _write(number: float | None) -> float | str | None:
-    return number if number is None or math.isfinite(number) else str(number)

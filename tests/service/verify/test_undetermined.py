@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from sharewell.mechanisms.base import Answer
-from sharewell.service.submissions import from_plain
+from sharewell.service.answers import from_plain
 from sharewell.service.verify.answers import _difference
 
 STORED = {

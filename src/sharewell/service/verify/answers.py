@@ -37,8 +37,7 @@ from sharewell.privacy.ledger import (
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import Block
 from sharewell.query.statement import Statement
-from sharewell.service.answer_steps import answer_steps
-from sharewell.service.submissions import from_plain
+from sharewell.service.answers import answer_steps, from_plain
 from sharewell.service.verify.audit import (
     MALFORMED,
     Audit,

@@ -1,4 +1,6 @@
-"""The steps that answer a statement: one for each block, then one for what the answers need together.
+"""The answers to a statement: the steps that compute them, and their stored form.
+
+There is one step for each block, then one for what the answers need together.
 
 Privacy: the last step post-processes what was released before, buys nothing and never touches the data.
 """
@@ -7,9 +9,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 from sharewell.errors import SharewellError
 from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, Work
@@ -152,3 +156,59 @@ def _covariances(
         found = mechanism.covariances(block, count, analyst)
         return None if found is None else found.tolist()
     return None
+
+
+# The stored form
+
+
+def to_plain(answer: Answer) -> dict[str, Any]:
+    """An answer as plain data for the ledger; infinite numbers are written as text.
+
+    Covariances, moments and edges are left out where there are none, as in older ledgers.
+    """
+    more: dict[str, Any] = {}
+    if answer.covariances:
+        more["covariances"] = [[block, each] for block, each in answer.covariances]
+    if answer.moments:
+        more["moments"] = [[place, each] for place, each in answer.moments]
+    if answer.edges:
+        more["edges"] = [[place, *map(_write, edges)] for place, edges in answer.edges]
+    if answer.source_changed:
+        more["source_changed"] = True
+    return {
+        "value": _write(answer.value),
+        "standard_error": _write(answer.standard_error),
+        "interval": None if answer.interval is None else [_write(end) for end in answer.interval],
+        "source": answer.source,
+        "cost": str(answer.cost),
+        "payer": answer.payer,
+        "charge": answer.charge,
+        **more,
+    }
+
+
+def from_plain(stored: Mapping[str, Any]) -> Answer:
+    """The answer that `to_plain` wrote."""
+    ends: Sequence[Any] | None = stored["interval"]
+    value = float(stored["value"])
+    return Answer(
+        math.nan if math.isnan(value) else value,  # The same object for all, so that answers are equal.
+        _read(stored["standard_error"]),
+        None if ends is None else (float(ends[0]), float(ends[1])),
+        stored["source"],
+        Fraction(stored["cost"]),
+        stored["payer"],
+        stored["charge"],
+        tuple([(block, each) for block, each in stored.get("covariances", ())]),
+        tuple([(each[0], EdgeEstimate(*map(_read, each[1:]))) for each in stored.get("edges", ())]),
+        tuple([(place, each) for place, each in stored.get("moments", ())]),
+        bool(stored.get("source_changed", False)),
+    )
+
+
+def _read(number: Any) -> Any:
+    return None if number is None else float(number)
+
+
+def _write(number: float | None) -> float | str | None:
+    return number if number is None or math.isfinite(number) else str(number)
