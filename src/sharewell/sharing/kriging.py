@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from sharewell.query.diagram import Node
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.merged_cells import Marginal
+from sharewell.sharing.merged_cells import NoisyMarginal
 
 #: Binary digits of the arithmetic, with open parts and without, and the exponent of their variance.
 DIGITS, FEW_DIGITS, HUGE = 1024, 256, 340
@@ -69,7 +69,7 @@ class BeyondReach(Exception):
 class Kriging:
     """Estimates of primitive queries from marginals, and from rows with their values and variances."""
 
-    def __init__(self, domain: Domain, marginals: Sequence[Marginal]) -> None:
+    def __init__(self, domain: Domain, marginals: Sequence[NoisyMarginal]) -> None:
         self._shape = domain.shape
         self._marginals = marginals
         self._prime = _random_prime()
@@ -218,7 +218,9 @@ class Kriging:
             found = self._factors[vector, chosen] = 1 / precision
         return found
 
-    def _containing(self, vector: int, chosen: frozenset[int]) -> Iterator[tuple[float, int, Marginal]]:
+    def _containing(
+        self, vector: int, chosen: frozenset[int]
+    ) -> Iterator[tuple[float, int, NoisyMarginal]]:
         for marginal in self._marginals:
             levels = set(marginal.levels)
             tells = chosen == levels if marginal.centred else chosen <= levels

@@ -29,7 +29,7 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 
-class Marginal(NamedTuple):
+class NoisyMarginal(NamedTuple):
     """A measured marginal of one data vector: its attributes, its rows' variance, and its table."""
 
     levels: tuple[int, ...]
@@ -40,7 +40,7 @@ class Marginal(NamedTuple):
     centred: bool = False
 
 
-def marginals_of(measurement: Measurement) -> list[Marginal] | None:
+def marginals_of(measurement: Measurement) -> list[NoisyMarginal] | None:
     """The marginals that a measurement consists of; None where it is of something else."""
     block = measurement.block
     if isinstance(block, MarginalSeed):
@@ -58,21 +58,23 @@ def marginals_of(measurement: Measurement) -> list[Marginal] | None:
             order = np.argsort(levels)
             table = measurement.values.reshape(shape).transpose(order)
             ascending = tuple(sorted(levels))
-            return [Marginal(ascending, vector, float(measurement.variances[0]), table)]
+            return [NoisyMarginal(ascending, vector, float(measurement.variances[0]), table)]
     return None
 
 
-def _split(measurement: Measurement, parts: Sequence[tuple[tuple[int, ...], int]]) -> Iterator[Marginal]:
+def _split(
+    measurement: Measurement, parts: Sequence[tuple[tuple[int, ...], int]]
+) -> Iterator[NoisyMarginal]:
     start, shape = 0, measurement.block.domain.shape
     for levels, vector in parts:
         sizes = [shape[level] for level in levels]
         end = start + math.prod(sizes)
         table = measurement.values[start:end].reshape(sizes)
-        yield Marginal(levels, vector, float(measurement.variances[start]), table)
+        yield NoisyMarginal(levels, vector, float(measurement.variances[start]), table)
         start = end
 
 
-def _of_strategy(measurement: Measurement, strategy: Strategy) -> list[Marginal] | None:
+def _of_strategy(measurement: Measurement, strategy: Strategy) -> list[NoisyMarginal] | None:
     """The marginals of a strategy whose rows are all cells, or all rows, along every attribute."""
     parts = []
     for part in strategy.parts:
@@ -87,7 +89,7 @@ def _of_strategy(measurement: Measurement, strategy: Strategy) -> list[Marginal]
     found = []
     for levels, _, variance, table, _ in _split(measurement, [(levels, 0) for levels in parts]):
         tables = np.moveaxis(table, -1, 0)
-        found += [Marginal(levels[:-1], k, variance, each) for k, each in enumerate(tables)]
+        found += [NoisyMarginal(levels[:-1], k, variance, each) for k, each in enumerate(tables)]
     return found
 
 
@@ -199,7 +201,7 @@ class MergedCells:
         return visit(query.root, 0, self.count)
 
     def marginals(
-        self, marginals: Iterable[Marginal], with_values: bool
+        self, marginals: Iterable[NoisyMarginal], with_values: bool
     ) -> Iterator[tuple[sp.csr_array, NDArray[np.longdouble], NDArray[np.float64]]]:
         """Marginals summed by class, averaged where they become alike: rows, values and variances."""
         precisions: dict[tuple[tuple[int, ...], int, bool], float] = {}
@@ -227,7 +229,7 @@ class MergedCells:
                 values = tables[kept, vector, centred].ravel() / np.longdouble(precision)
             yield rows, values, sizes.ravel() / precision
 
-    def weights(self, marginals: Sequence[Marginal]) -> int:
+    def weights(self, marginals: Sequence[NoisyMarginal]) -> int:
         """How many weights the rows of `marginals` have."""
         known = self._classes.keys()
         own = {(frozenset(known & m.levels), m.vector) for m in marginals if not m.centred}

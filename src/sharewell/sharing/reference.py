@@ -36,7 +36,7 @@ from sharewell.query.block import Block
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.kriging import BeyondReach, Kriging
-from sharewell.sharing.merged_cells import Marginal, MergedCells, marginals_of
+from sharewell.sharing.merged_cells import MergedCells, NoisyMarginal, marginals_of
 
 #: Two numbers agree if they differ by no more than this part of the standard error. The solvers of
 #: `mechanisms` are far more precise on most seeds, and promise this on all.
@@ -76,7 +76,7 @@ class Reference:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         #: What was measured: marginals, rows one by one, and strategies of other rows.
-        self._marginals: list[Marginal] = []
+        self._marginals: list[NoisyMarginal] = []
         self._rows: list[LinearQuery] = []
         self._values: list[float] = []
         self._variances: list[float] = []
