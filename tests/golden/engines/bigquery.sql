@@ -167,24 +167,16 @@ FROM (
         WHERE
           (
             (
-              (
-                (
-                  (
-                    (
-                      `age` IS NULL OR `age` BETWEEN 0 AND 85
-                    )
-                    AND (
-                      `income` >= 0.0e0 AND `income` < 100.0e0
-                    )
-                  )
-                  AND NOT `member` IS NULL
-                )
-                AND `born` BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
-              )
-              AND (
-                `seen` IS NULL
-                OR CAST(`seen` AS DATE) BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
-              )
+              `age` IS NULL OR `age` BETWEEN 0 AND 85
+            )
+            AND (
+              `income` >= 0.0e0 AND `income` < 100.0e0
+            )
+            AND NOT `member` IS NULL
+            AND `born` BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
+            AND (
+              `seen` IS NULL
+              OR CAST(`seen` AS DATE) BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
             )
             AND CASE
               WHEN LENGTH(COLLATE(`said`, '')) <= 10

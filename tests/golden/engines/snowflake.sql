@@ -180,29 +180,21 @@ FROM (
           (
             (
               (
-                (
-                  (
-                    (
-                      (
-                        "age" IS NULL OR CAST("age" AS DOUBLE) = CAST('NaN' AS DOUBLE)
-                      )
-                      OR (
-                        CAST("age" AS DOUBLE) BETWEEN 0 AND 85
-                        AND CAST("age" AS DOUBLE) = FLOOR(CAST("age" AS DOUBLE))
-                      )
-                    )
-                    AND (
-                      "income" >= 0.0e0 AND "income" < 100.0e0
-                    )
-                  )
-                  AND NOT "member" IS NULL
-                )
-                AND "born" BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
+                "age" IS NULL OR CAST("age" AS DOUBLE) = CAST('NaN' AS DOUBLE)
               )
-              AND (
-                CONVERT_TIMEZONE('UTC', "seen") IS NULL
-                OR CAST(CONVERT_TIMEZONE('UTC', "seen") AS DATE) BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
+              OR (
+                CAST("age" AS DOUBLE) BETWEEN 0 AND 85
+                AND CAST("age" AS DOUBLE) = FLOOR(CAST("age" AS DOUBLE))
               )
+            )
+            AND (
+              "income" >= 0.0e0 AND "income" < 100.0e0
+            )
+            AND NOT "member" IS NULL
+            AND "born" BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
+            AND (
+              CONVERT_TIMEZONE('UTC', "seen") IS NULL
+              OR CAST(CONVERT_TIMEZONE('UTC', "seen") AS DATE) BETWEEN CAST('2020-01-15' AS DATE) AND CAST('2021-03-02' AS DATE)
             )
             AND CASE
               WHEN LENGTH(COLLATE("said", '')) <= 10
