@@ -1,15 +1,18 @@
 // The console: signs in, then shows the page of the role.
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { online, resume, session, signIn } from "./api.js";
-import { Workbench } from "./analyst/workbench.jsx";
-import { CuratorPage } from "./curator/page.jsx";
-import { PlanPage } from "./curator/plan.jsx";
 import { SignIn } from "./signin.jsx";
 import "./style.css";
 import "./theme.js";
-import { Toast } from "./ui.jsx";
+import { ProblemBox, Toast } from "./ui.jsx";
+
+/** The page of each role, loaded when it is needed. */
+const analystPage = () => import("./analyst/workbench.jsx").then((found) => found.Workbench);
+const curatorPage = () => import("./curator/page.jsx").then((found) => found.CuratorPage);
+const planPage = () => import("./curator/plan.jsx").then((found) => found.PlanPage);
+const pageOf = ({ role, begun }) => (role === "analyst" ? analystPage : begun ? curatorPage : planPage);
 
 const Offline = () =>
   online.value ? null : (
@@ -18,18 +21,34 @@ const Offline = () =>
     </div>
   );
 
+const Loading = () => <p class="muted starting">Loading…</p>;
+
+/** The page of the user who is signed in. */
+function RolePage({ who }) {
+  const [Page, setPage] = useState(null);
+  const [problem, setProblem] = useState(null);
+  useEffect(() => {
+    pageOf(who)().then((found) => setPage(() => found), setProblem);
+  }, []);
+  if (problem) return <ProblemBox problem={{ message: "The page could not be loaded.", hint: "Reload it: the service may have been updated." }} />;
+  return Page ? <Page /> : <Loading />;
+}
+
 function App() {
   const who = session.value;
   useEffect(() => {
     document.title = who ? `${who.dataset} · Sharewell` : "Sharewell";
   }, [who]);
-  if (who === undefined) return <p class="muted starting">Loading…</p>;
+  useEffect(() => {
+    // Most who sign in are analysts: their page is fetched while they look for the token.
+    if (who === null) setTimeout(() => analystPage().catch(() => null), 300);
+  }, [who]);
+  if (who === undefined) return <Loading />;
   return (
     <>
       <Offline />
       {!who && <SignIn />}
-      {who?.role === "analyst" && <Workbench key={who.csrf} />}
-      {who?.role === "curator" && (who.begun ? <CuratorPage key={who.csrf} /> : <PlanPage key={who.csrf} />)}
+      {who && <RolePage who={who} key={who.csrf} />}
       <Toast />
     </>
   );

@@ -33,7 +33,20 @@ const finite = (values) => values.filter(Number.isFinite);
 const ends = (fields) => finite(fields.flatMap((each) => [low(each), high(each), each.value]).filter((each) => each !== null));
 const crossesZero = (field) => low(field) < 0 && high(field) > 0;
 const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-const tick = (value) => (Math.abs(value) >= 10_000 ? `${number(value / 1000)}k` : number(value));
+const tick = (value) => (Math.abs(value) >= 100_000 ? `${number(value / 1000)}k` : number(value));
+/** Below this width, the name of a bar is above it, not beside it. */
+const NARROW = 480;
+
+/** The range that whole steps of ticks cover, and the ticks. */
+function rounded(from, to, most) {
+  const found = ticks(from, to, most);
+  const step = found.length > 1 ? found[1] - found[0] : to - from || 1;
+  const [low, high] = [Math.floor(from / step + 1e-9) * step, Math.ceil(to / step - 1e-9) * step];
+  return [low, high, ticks(low, high, Math.round((high - low) / step))];
+}
+
+/** What an open or dashed mark means, where there is one. */
+const MayBeZero = ({ fields }) => (fields.some((field) => field.value !== null && crossesZero(field)) ? <p class="chart-note">Dashed or open: the interval contains 0, so that it may be nothing at all.</p> : null);
 
 const Whisker = ({ field, x, y, size = 5 }) => {
   const [from, to] = [x(low(field)), x(high(field))];
@@ -57,45 +70,55 @@ function XAxis({ scale, values, y, top }) {
 }
 
 /** One bar a row. A number whose interval contains 0 has an open bar: it may be nothing at all. */
-export function Bars({ rows, column, title }) {
+export function Bars({ rows, column, columns, title }) {
   const [parent, width] = useWidth();
   const shown = rows.slice(0, MOST_BARS);
   const fields = shown.map((row) => row[column]);
-  const names = shown.map((row) => row.filter((field) => field === null || typeof field !== "object").map(label).join(" · ") || title);
-  const left = Math.min(Math.max(...names.map((each) => each.length)) * 7.2 + 14, width * 0.36);
-  const right = 104;
-  const all = [0, ...ends(fields)];
-  const [from, to] = [Math.min(...all), Math.max(...all)];
-  const pad = from < 0 ? 0.02 * (to - from) : 0;
-  const scale = (value) => left + ((value - (from - pad)) / (to - from + pad || 1)) * (width - left - right);
-  const height = shown.length * 28 + AXIS + 8;
+  const groups = columns.map((each, at) => (each.kind === "group" ? at : -1)).filter((at) => at >= 0);
+  const names = shown.map((row) => groups.map((at) => label(row[at])).join(" · ") || title);
+  const numbers = fields.map((field) => [number(field.value, halfWidth(field)), margin(field)]);
+  const narrow = width < NARROW;
+  const left = narrow ? 4 : Math.min(Math.max(...names.map((each) => each.length)) * 7.2 + 14, width * 0.36);
+  const right = narrow ? 8 : Math.max(...numbers.map((each) => each.join(" ").length)) * 7 + 20;
+  const [from, to] = [Math.min(0, ...ends(fields)), Math.max(0, ...ends(fields))];
+  const pad = 0.02 * (to - from);
+  const [start, end] = [from < 0 ? from - pad : from, to > 0 ? to + pad : to];
+  const scale = (value) => left + ((value - start) / (end - start || 1)) * (width - left - right);
+  const line = narrow ? 46 : 28;
+  const height = shown.length * line + AXIS + 24;
+  const room = narrow ? width - Math.max(...numbers.map((each) => each.join(" ").length)) * 7 - 16 : left - 10;
   return (
     <div class="chart" ref={parent}>
       <svg width={width} height={height} role="img" aria-label={`Bars of ${title}, with 95 % intervals`}>
-        <XAxis scale={scale} values={ticks(from, to, Math.max(2, Math.floor((width - left - right) / 90)))} y={height - AXIS} top={0} />
+        <XAxis scale={scale} values={ticks(start, end, Math.max(2, Math.floor((width - left - right) / 90)))} y={height - AXIS - 16} top={0} />
+        <text class="axis-title" x={scale((start + end) / 2)} y={height - 8} text-anchor="middle">
+          {shorten(title, 40)}
+        </text>
         {shown.map((row, at) => {
           const field = fields[at];
-          const y = at * 28 + 16;
+          const middle = at * line + (narrow ? 31 : 16);
+          const text = narrow ? middle - 14 : middle + 5;
           const zero = scale(0);
           const value = field.value === null ? 0 : field.value;
           return (
             <g key={at} class="bar-row">
               <title>{`${names[at]}: ${estimate(field)}`}</title>
-              <text x={left - 8} y={y + 5} text-anchor="end">
-                {shorten(names[at], Math.floor((left - 10) / 7))}
+              <text x={narrow ? left : left - 8} y={text} text-anchor={narrow ? "start" : "end"}>
+                {shorten(names[at], Math.floor(room / 7))}
               </text>
-              <rect class={crossesZero(field) ? "bar open" : "bar"} x={Math.min(zero, scale(value))} y={y - 8} width={Math.max(1, Math.abs(scale(value) - zero))} height="16" rx="2" />
-              <Whisker field={field} x={scale} y={y} />
-              <text class="value" x={width - 4} y={y + 5} text-anchor="end">
-                {number(field.value, halfWidth(field))} <tspan class="margin">{margin(field)}</tspan>
+              <rect class={crossesZero(field) ? "bar open" : "bar"} x={Math.min(zero, scale(value))} y={middle - 8} width={Math.max(1, Math.abs(scale(value) - zero))} height="16" rx="2" />
+              <Whisker field={field} x={scale} y={middle} />
+              <text class="value" x={width - 4} y={text} text-anchor="end">
+                {numbers[at][0]} <tspan class="margin">{numbers[at][1]}</tspan>
               </text>
             </g>
           );
         })}
       </svg>
+      <MayBeZero fields={fields} />
       {rows.length > MOST_BARS && (
-        <p class="muted">
-          The first {MOST_BARS} of {rows.length} rows.
+        <p class="chart-note">
+          The first {MOST_BARS} of {rows.length.toLocaleString("en-US")} rows; the table and the downloads have all.
         </p>
       )}
     </div>
@@ -103,26 +126,31 @@ export function Bars({ rows, column, title }) {
 }
 
 /** A line through ordered groups, within the band of their intervals. */
-export function Line({ rows, column, title }) {
+export function Line({ rows, column, columns, title }) {
   const [parent, width] = useWidth();
   const height = 300;
-  const [left, right, top, bottom] = [64, 16, 12, 40];
+  const [left, right, top, bottom] = [64, 16, 28, 48];
   const fields = rows.map((row) => row[column]);
   const all = ends(fields);
   let [from, to] = [Math.min(...all), Math.max(...all)];
   // Zero belongs to the picture unless everything is far from it.
   if (from > 0 && from < 0.6 * to) from = 0;
   if (from === to) [from, to] = [from - 1, to + 1];
+  let marks;
+  [from, to, marks] = rounded(from, to, 5);
   const x = (at) => left + (rows.length > 1 ? at / (rows.length - 1) : 0.5) * (width - left - right);
   const y = (value) => top + (1 - (Math.min(Math.max(value, from), to) - from) / (to - from)) * (height - top - bottom);
   const known = fields.map((field, at) => [field, at]).filter(([field]) => field.value !== null);
   const band = [...known.map(([field, at]) => `${x(at)} ${y(high(field))}`), ...[...known].reverse().map(([field, at]) => `${x(at)} ${y(low(field))}`)];
-  const step = Math.max(1, Math.ceil(rows.length / Math.max(2, (width - left) / 64)));
+  const rough = rows.length / Math.max(2, (width - left) / 64);
+  const step = [1, 2, 5, 10, 20, 50, 100].find((each) => each >= rough) ?? Math.ceil(rough);
+  // Numbers are marked at multiples of the step, wherever they begin.
+  const first = Number.isInteger(rows[0][0]) ? (step - (((rows[0][0] % step) + step) % step)) % step : 0;
   return (
     <div class="chart" ref={parent}>
       <svg width={width} height={height} role="img" aria-label={`Line of ${title}, with a band of 95 % intervals`}>
         <g class="axis">
-          {ticks(from, to, 5).map((value) => (
+          {marks.map((value) => (
             <g key={value}>
               <line class={value === 0 ? "zero" : "grid"} x1={left} x2={width - right} y1={y(value)} y2={y(value)} />
               <text x={left - 8} y={y(value) + 4} text-anchor="end">
@@ -131,13 +159,19 @@ export function Line({ rows, column, title }) {
             </g>
           ))}
           {rows.map((row, at) =>
-            at % step === 0 ? (
+            at >= first && (at - first) % step === 0 ? (
               <text key={at} x={x(at)} y={height - bottom + 18} text-anchor="middle">
                 {shorten(label(row[0]), 10)}
               </text>
             ) : null,
           )}
         </g>
+        <text class="axis-title" x={8} y={14}>
+          {shorten(title, 40)}
+        </text>
+        <text class="axis-title" x={(left + width - right) / 2} y={height - 6} text-anchor="middle">
+          {shorten(columns[0].name, 40)}
+        </text>
         <path class="band" d={`M${band.join("L")}Z`} />
         <path class="line" d={`M${known.map(([field, at]) => `${x(at)} ${y(field.value)}`).join("L")}`} />
         {known.map(([field, at]) => (
@@ -146,11 +180,12 @@ export function Line({ rows, column, title }) {
           </circle>
         ))}
       </svg>
+      <MayBeZero fields={fields} />
     </div>
   );
 }
 
-/** Two groupings as a grid; a cell whose interval contains 0 is struck through. */
+/** Two groupings as a grid; a cell whose interval contains 0 is dashed. */
 export function HeatMap({ rows, column, title, columns }) {
   const [parent, width] = useWidth();
   const [first, second] = columns.map((each, at) => (each.kind === "group" ? at : -1)).filter((at) => at >= 0);
@@ -161,15 +196,22 @@ export function HeatMap({ rows, column, title, columns }) {
   const values = finite(rows.map((row) => row[column].value ?? NaN));
   const most = Math.max(...values.map(Math.abs), 1e-9);
   const left = Math.min(Math.max(...down.map((each) => each.length)) * 7.2 + 14, width * 0.3);
-  const cell = Math.max(44, (width - left - 4) / across.length);
-  const line = down.length > 30 ? 18 : 34;
-  const [top, chartWidth] = [30, left + cell * across.length + 4];
+  const widest = Math.max(...rows.map((row) => number(row[column].value, halfWidth(row[column])).length));
+  const cell = Math.max(7.4 * widest + 14, 56, (width - left - 4) / across.length);
+  const line = down.length > 30 ? 20 : 34;
+  const [top, chartWidth] = [46, left + cell * across.length + 4];
   return (
     <div class="chart scroll" ref={parent} tabIndex={0} role="group" aria-label={`Heat map of ${title}`}>
       <svg width={chartWidth} height={top + line * down.length + 4} role="img" aria-label={`Heat map of ${title}; the table has the same numbers`}>
+        <text class="axis-title" x={left - 8} y={36} text-anchor="end">
+          {shorten(columns[ofRow].name, Math.floor((left - 8) / 7))}
+        </text>
+        <text class="axis-title" x={left + 2} y={14}>
+          {shorten(`${columns[ofColumn].name}: ${title}`, 60)}
+        </text>
         <g class="axis">
           {across.map((name, at) => (
-            <text key={name} x={left + cell * (at + 0.5)} y={18} text-anchor="middle">
+            <text key={name} x={left + cell * (at + 0.5)} y={36} text-anchor="middle">
               {shorten(name, Math.floor(cell / 7))}
             </text>
           ))}
@@ -188,18 +230,16 @@ export function HeatMap({ rows, column, title, columns }) {
             return (
               <g key={`${row} ${at}`}>
                 <title>{`${one}, ${other}: ${estimate(field)}`}</title>
-                <rect class={`cell ${field.value < 0 ? "negative" : ""}`} x={x + 1} y={y + 1} width={cell - 2} height={line - 2} rx="3" fill-opacity={0.06 + 0.84 * strength} />
-                {crossesZero(field) && <path class="strike" d={`M${x + 4} ${y + line - 4}L${x + cell - 4} ${y + 4}`} />}
-                {cell >= 56 && line >= 30 && (
-                  <text class={strength > 0.62 ? "on-dark" : ""} x={x + cell / 2} y={y + line / 2 + 4} text-anchor="middle">
-                    {number(field.value, halfWidth(field))}
-                  </text>
-                )}
+                <rect class={`cell ${field.value < 0 ? "negative" : ""} ${crossesZero(field) ? "open" : ""}`} x={x + 1.5} y={y + 1.5} width={cell - 3} height={line - 3} rx="3" fill-opacity={crossesZero(field) ? 0 : 0.06 + 0.84 * strength} />
+                <text class={strength > 0.62 && !crossesZero(field) ? "on-dark" : ""} x={x + cell / 2} y={y + line / 2 + 4} text-anchor="middle">
+                  {number(field.value, halfWidth(field))}
+                </text>
               </g>
             );
           }),
         )}
       </svg>
+      <MayBeZero fields={rows.map((row) => row[column])} />
     </div>
   );
 }
@@ -222,7 +262,7 @@ export function Intervals({ rows, columns }) {
         const scale = (value) => 40 + ((value - from) / (to - from || 1)) * (width - 80);
         return (
           <svg key={each.name} width={width} height="112" role="img" aria-label={`${each.name}: ${estimate(field)}`}>
-            <XAxis scale={scale} values={ticks(from, to, Math.max(2, Math.floor(width / 110)))} y={84} top={20} />
+            <XAxis scale={scale} values={ticks(from, to, Math.max(3, Math.floor(width / 90)))} y={84} top={20} />
             <rect class="band" x={scale(low(field))} y="38" width={Math.max(1, scale(high(field)) - scale(low(field)))} height="28" rx="4" />
             <Whisker field={field} x={scale} y={52} size={14} />
             <circle class={crossesZero(field) ? "dot open" : "dot"} cx={scale(field.value)} cy="52" r="6" />

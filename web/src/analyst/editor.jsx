@@ -1,186 +1,61 @@
-// The SQL editor: highlighting, completion of columns, values and functions, mistakes in place.
-import { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
-import { SQLDialect, sql as sqlLanguage } from "@codemirror/lang-sql";
-import { HighlightStyle, bracketMatching, syntaxHighlighting } from "@codemirror/language";
-import { lintKeymap, setDiagnostics } from "@codemirror/lint";
-import { EditorState, Prec } from "@codemirror/state";
-import { EditorView, drawSelection, highlightSpecialChars, keymap, placeholder } from "@codemirror/view";
-import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "preact/hooks";
+// The SQL editor: a box that is there at once, and CodeMirror in it as soon as it has come.
+import { useEffect, useRef, useState } from "preact/hooks";
 
-import { ask, dataset, draft, draftLater, sql } from "./state.js";
-import { FUNCTIONS, KEYWORDS, columns, constant, name } from "./sql.js";
-
-/** The words of the SQL that the service answers. */
-const DIALECT = SQLDialect.define({
-  keywords: [...new Set(KEYWORDS.join(" ").toLowerCase().split(" "))].concat("escape").join(" "),
-  builtin: FUNCTIONS.map(([each]) => each.replace("(*)", "").toLowerCase()).join(" "),
-});
-
-const COLOURS = HighlightStyle.define([
-  { tag: tags.keyword, color: "var(--syntax-keyword)", fontWeight: "600" },
-  { tag: tags.string, color: "var(--syntax-string)" },
-  { tag: [tags.number, tags.bool, tags.null], color: "var(--syntax-number)" },
-  { tag: tags.standard(tags.name), color: "var(--syntax-function)" },
-]);
-
-/** The column whose values fit at the end of a text: after `region =`, `region IN (` and the like. */
-function comparedColumn(before, known) {
-  const found = /("(?:[^"]|"")+"|\w+)\s*(?:=|<>|!=|(?:NOT\s+)?IN\s*\((?:[^()]*,)?)\s*'?[^'\n]*$/i.exec(before);
-  if (!found) return null;
-  const text = found[1].startsWith('"') ? found[1].slice(1, -1).replaceAll('""', '"') : found[1];
-  return known.find((each) => each.name.toLowerCase() === text.toLowerCase());
-}
-
-/** Complete names, values and functions of the public schema. */
-function complete(context) {
-  if (!dataset.value) return null;
-  const before = context.state.sliceDoc(Math.max(0, context.pos - 500), context.pos);
-  const known = columns(dataset.value);
-  const text = context.matchBefore(/'[^'\n]*/);
-  const compared = comparedColumn(before, known);
-  if (text && compared) {
-    const ahead = context.state.sliceDoc(context.pos, context.pos + 1) === "'" ? 1 : 0;
-    const options = compared.labels.filter((each) => typeof each === "string").map((each) => ({ label: constant(each), type: "text", detail: compared.name }));
-    return { from: text.from, to: context.pos + ahead, options, validFor: /^'[^'\n]*'?$/ };
-  }
-  const word = context.matchBefore(/[\w"]+/);
-  if (!word && !context.explicit) return null;
-  const values = compared ? compared.labels.map((each) => ({ label: constant(each), type: "text", detail: compared.name, boost: 3 })) : [];
-  return {
-    from: word ? word.from : context.pos,
-    validFor: /^[\w"]*$/,
-    options: [
-      ...values,
-      ...known.map((each) => ({ label: name(each.name), type: "property", detail: each.of ? `groups of ${each.of}` : each.kind, boost: 2 })),
-      ...dataset.value.measures.map((each) => ({ label: name(each.name), type: "property", detail: "measure", boost: 2 })),
-      { label: name(dataset.value.name), type: "class", detail: "table", boost: 1 },
-      ...FUNCTIONS.map(([label, detail]) => ({ label, type: "function", detail, apply: label.endsWith(")") ? label : `${label}(` })),
-      ...KEYWORDS.map((label) => ({ label, type: "keyword" })),
-    ],
-  };
-}
-
-/** The range in a document of a position that the service has named, counted in characters. */
-export function rangeOf(doc, where) {
-  const line = doc.line(Math.min(Math.max(1, where.line), doc.lines));
-  const characters = Array.from(line.text);
-  const from = line.from + characters.slice(0, where.column - 1).join("").length;
-  const to = Math.min(doc.length, from + Math.max(1, where.text?.length || 1));
-  return from < to ? { from, to } : { from: Math.max(0, doc.length - 1), to: doc.length };
-}
-
-/** What replaces a mistake: {from, to, text}; null where the service suggests nothing that fits. */
-export function correction(text, { where, suggestion }) {
-  if (!where || !suggestion) return null;
-  const { from, to } = rangeOf(EditorState.create({ doc: text }).doc, where);
-  const at = text.slice(from, to).indexOf(suggestion.change);
-  if (at < 0) return null;
-  return { from: from + at, to: from + at + suggestion.change.length, text: suggestion.to };
-}
+import { ProblemBox } from "../ui.jsx";
+import { draft, draftLater, sql } from "./state.js";
 
 let view;
 
-/** Replace the text, as if it were typed: undo takes it back. */
-export function setText(text) {
-  view?.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, selection: { anchor: text.length } });
+/** Change a range of the text, as if it were typed: undo takes it back. */
+export function replace({ from, to, text }) {
+  if (view) {
+    view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, scrollIntoView: true });
+    return;
+  }
+  sql.value = sql.value.slice(0, from) + text + sql.value.slice(to);
+  draftLater();
 }
+
+/** Replace the whole text. */
+export const setText = (text) => replace({ from: 0, to: sql.value.length, text });
+
+export const focusEditor = () => view?.focus();
 
 /** Insert a name or a constant at the cursor. */
 export function insert(text) {
-  const { from, to } = view.state.selection.main;
-  const before = view.state.sliceDoc(Math.max(0, from - 1), from);
-  const spaced = /[\w"']/.test(before) ? ` ${text}` : text;
-  view.dispatch({ changes: { from, to, insert: spaced }, selection: { anchor: from + spaced.length } });
-  view.focus();
+  const { from, to } = view?.state.selection.main ?? { from: sql.value.length, to: sql.value.length };
+  const spaced = /[\w"']/.test(sql.value.slice(Math.max(0, from - 1), from)) ? ` ${text}` : text;
+  replace({ from, to, text: spaced });
+  focusEditor();
 }
 
-export function replace({ from, to, text }) {
-  view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length } });
-  view.focus();
-}
-
-const keys = Prec.highest(
-  keymap.of([
-    { key: "Mod-Enter", run: () => (ask(true), true) },
-    { key: "Mod-Shift-Enter", run: () => (ask(false), true) },
-    { key: "Tab", run: acceptCompletion },
-  ]),
-);
-
-/**
- * Replace a selection by what is typed. Left to itself, Chromium would keep the look of the replaced text
- * by a style attribute, which the page's policy forbids.
- */
-const replaceSelection = EditorView.domEventHandlers({
-  beforeinput(event, editor) {
-    if (event.inputType !== "insertText" || !event.data || editor.composing || editor.state.selection.main.empty) return false;
-    event.preventDefault();
-    editor.dispatch(editor.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
-    return true;
-  },
-});
-
-function makeView(parent) {
-  const nonce = document.querySelector("meta[name=csp-nonce]").content;
-  return new EditorView({
-    parent,
-    state: EditorState.create({
-      doc: sql.value,
-      extensions: [
-        EditorView.cspNonce.of(nonce),
-        keys,
-        replaceSelection,
-        history(),
-        drawSelection(),
-        highlightSpecialChars(),
-        bracketMatching(),
-        closeBrackets(),
-        syntaxHighlighting(COLOURS),
-        sqlLanguage({ dialect: DIALECT }).language,
-        autocompletion({ override: [complete], icons: false, interactionDelay: 0 }),
-        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
-        placeholder("SELECT … FROM …   Type a question, or build one with the form."),
-        EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Question in SQL", autocapitalize: "off", spellcheck: "false" }),
-        EditorView.updateListener.of((update) => {
-          if (!update.docChanged) return;
-          sql.value = update.state.doc.toString();
-          draftLater();
-        }),
-      ],
-    }),
-  });
-}
-
-/** Underline the mistake of the last draft, with what would mend it. */
-function showMistake(found) {
-  const problem = found?.problem;
-  const text = view.state.doc.toString();
-  if (!problem?.where || found.sql !== text) return setDiagnostics(view.state, []);
-  const mend = correction(text, problem);
-  return setDiagnostics(view.state, [
-    {
-      ...rangeOf(view.state.doc, problem.where),
-      severity: "error",
-      message: [problem.message, problem.hint].filter(Boolean).join(" "),
-      actions: mend ? [{ name: `Replace with ${mend.text}`, apply: () => replace(mend) }] : [],
-    },
-  ]);
+/** Mend a mistake, and go on typing. */
+export function mend(correction) {
+  replace(correction);
+  focusEditor();
 }
 
 export function Editor() {
   const parent = useRef();
+  const [problem, setProblem] = useState(null);
   useEffect(() => {
-    view = makeView(parent.current);
-    view.focus();
-    const stop = draft.subscribe((found) => view.dispatch(showMistake(found)));
+    let stop;
+    let ended = false;
+    const start = ({ makeView, showMistake }) => {
+      if (ended) return;
+      const isFree = document.activeElement === document.body;
+      view = makeView(parent.current);
+      if (isFree) view.focus();
+      stop = draft.subscribe((found) => showMistake(view, found, mend));
+    };
+    import("./codemirror.js").then(start).catch(setProblem);
     return () => {
-      stop();
-      view.destroy();
+      ended = true;
+      stop?.();
+      view?.destroy();
       view = undefined;
     };
   }, []);
+  if (problem) return <ProblemBox problem={{ message: "The editor could not be loaded.", hint: "Reload the page: the service may have been updated." }} />;
   return <div class="editor" ref={parent} />;
 }

@@ -8,10 +8,13 @@ import { history, inQuestions, open, shown } from "./state.js";
 
 const PAGE = 50;
 
+const SOURCES = { cached: "measured before", reconstructed: "estimated" };
+
 function status({ state, answer, problem, position }) {
   if (state === "waiting") return position ? `waiting behind ${plural(position, "question")} of yours` : "waiting for its turn";
   if (state === "refused") return `refused: ${problem?.message ?? ""}`;
-  const source = answer.rows.flat().find((each) => each?.source)?.source ?? "";
+  const found = answer.rows.flat().find((each) => each?.source)?.source ?? "";
+  const source = SOURCES[found] ?? found;
   if (answer.cost === "0") return [source, "free", answer.paid_by && answer.paid_by !== session.value.name ? `paid by ${answer.paid_by}` : ""].filter(Boolean).join(" · ");
   const questions = inQuestions(answer.cost);
   return `${source} · ${questions === null ? `cost ${showAmount(answer.cost)}` : plural(questions, "question")}`;

@@ -1,7 +1,8 @@
 // The quote line: what an answer costs and how precise it is, before it is asked for.
 import { number, plural, showAmount } from "../format.js";
 import { Text } from "../ui.jsx";
-import { correction, replace } from "./editor.jsx";
+import { mend } from "./editor.jsx";
+import { correction } from "./mistakes.js";
 import { ask, asking, budget, dataset, draft, inQuestions, pending, sql } from "./state.js";
 
 /** Half the width of a 95 % interval in standard errors, as the command line quotes it. */
@@ -60,18 +61,18 @@ function Offers({ quote }) {
 
 function Mistake({ found }) {
   const { problem } = found;
-  const mend = correction(sql.value, problem);
+  const change = correction(sql.value, problem);
   return (
     <div class="mistake" role="status">
       <p>
         <strong>
           <Text>{problem.message}</Text>
         </strong>{" "}
-        {problem.hint && !mend && <Text>{problem.hint}</Text>}
+        {problem.hint && !change && <Text>{problem.hint}</Text>}
       </p>
-      {mend && (
-        <button type="button" onClick={() => replace(mend)}>
-          Replace with <code>{mend.text}</code>
+      {change && (
+        <button type="button" onClick={() => mend(change)}>
+          Replace with <code>{change.text}</code>
         </button>
       )}
     </div>

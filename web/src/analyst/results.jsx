@@ -6,9 +6,9 @@ import { get, session } from "../api.js";
 import { halfWidth, high, label, low, margin, number, plural, showAmount } from "../format.js";
 import { Menu, ProblemBox, Spinner, Tabs, Text, copy, notify, save } from "../ui.jsx";
 import { fitting, toPng } from "./charts.jsx";
-import { setText } from "./editor.jsx";
-import { dataset, inQuestions, sayDone, shown, takesTurns } from "./state.js";
-import { columns as schema } from "./sql.js";
+import { focusEditor, setText } from "./editor.jsx";
+import { dataset, history, inQuestions, sayDone, shown, takesTurns } from "./state.js";
+import { examples, columns as schema } from "./sql.js";
 import { snippets } from "./snippets.js";
 
 const MOST_ROWS = 500;
@@ -51,11 +51,12 @@ function Table({ answer }) {
       <table class="answer">
         <thead>
           <tr>
-            {columns.map((each) => (
-              <th key={each.name} scope="col" class={each.kind} colSpan={each.kind === "number" ? 3 : 1}>
+            {columns.map((each, at) => [
+              <th key={at} scope="col" class={each.kind}>
                 <Text>{each.name}</Text>
-              </th>
-            ))}
+              </th>,
+              each.kind === "number" && <td key={`${at} margin`} colSpan={2} />,
+            ])}
           </tr>
         </thead>
         <tbody>
@@ -228,20 +229,37 @@ function Waiting({ ticket }) {
   );
 }
 
+/** Statements to begin with, from the public schema. They are put into the editor, not asked. */
+function Examples() {
+  const info = dataset.value;
+  return (
+    <ul class="examples" aria-label="Examples">
+      {examples(info).map(([meaning, text]) => (
+        <li key={text}>
+          <button type="button" onClick={() => (setText(text), focusEditor())}>
+            <Text>{meaning}</Text>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 export function Results() {
   const ticket = shown.value;
   return (
     <section class="results" aria-label="Answer" aria-live="polite">
       {!ticket && (
         <div class="empty">
-          <h2>Ask the first question</h2>
+          <h2>{history.value?.length ? "Ask a question" : "Ask the first question"}</h2>
           <p>Type SQL above, build it with the form, or click a column. Every answer comes with its error, and its price is shown before.</p>
+          {dataset.value && <Examples />}
         </div>
       )}
       {ticket && (
         <div class="question-text">
           <code dir="auto">{ticket.sql}</code>
-          <button type="button" class="plain" onClick={() => setText(ticket.sql)}>
+          <button type="button" class="plain" onClick={() => (setText(ticket.sql), focusEditor())}>
             Edit
           </button>
         </div>

@@ -62,3 +62,14 @@ export function fromForm(table, { aggregate, of, filters, groups }) {
   if (keys.length) lines.push(`GROUP BY ${keys.join(", ")}`);
   return lines.join("\n");
 }
+
+/** Simple statements about a dataset, each with its meaning: [[meaning, statement], ...]. */
+export function examples(dataset) {
+  const form = { aggregate: "COUNT", of: null, filters: [], groups: [] };
+  const found = [["How many rows are there?", form]];
+  const [grouped] = columns(dataset).filter((each) => each.labels.length <= 12);
+  if (grouped) found.push([`How many by ${grouped.name}?`, { ...form, groups: [grouped.name] }]);
+  const [average] = numericNames(dataset, "AVG");
+  if (average) found.push([`What is the average ${average}?`, { ...form, aggregate: "AVG", of: average }]);
+  return found.map(([meaning, each]) => [meaning, fromForm(dataset.name, each)]);
+}

@@ -9,23 +9,33 @@ import { Analysts } from "./analysts.jsx";
 import { Fairness } from "./fairness.jsx";
 import { Ledger } from "./ledger.jsx";
 import { Overview } from "./overview.jsx";
-import { dataset, load, loadAnalysts, loadCertificate, loadEvents, reset, setPaused } from "./state.js";
+import { certificate, dataset, load, loadAnalysts, loadCertificate, loadEvents, reset, setPaused } from "./state.js";
 
 const VIEWS = { Overview, Fairness, Ledger, Analysts };
-/** How often the figures are read again, in milliseconds, while the page is visible. */
+/** How often the figures are read again while the page is visible, in milliseconds: sooner while the certificate is behind. */
 const REFRESH = 10_000;
+const REFRESH_BEHIND = 2_000;
+
+const refresh = (view) => Promise.all([loadAnalysts(), loadCertificate(), view === "Ledger" ? null : loadEvents()]);
 
 export function CuratorPage() {
   const [view, setView] = useState("Overview");
   const [problem, setProblem] = useState(null);
   useEffect(() => {
     load().catch(setProblem);
-    const timer = setInterval(() => {
-      if (document.visibilityState === "visible" && session.value) Promise.all([loadAnalysts(), loadCertificate(), view === "Ledger" ? null : loadEvents()]).catch(() => null);
-    }, REFRESH);
-    return () => clearInterval(timer);
-  }, [view === "Ledger"]);
-  useEffect(() => reset, []);
+    return reset;
+  }, []);
+  useEffect(() => {
+    let timer;
+    const again = () => {
+      timer = setTimeout(async () => {
+        if (document.visibilityState === "visible" && session.value) await refresh(view).catch(() => null);
+        again();
+      }, certificate.value?.behind ? REFRESH_BEHIND : REFRESH);
+    };
+    again();
+    return () => clearTimeout(timer);
+  }, [view, certificate.value?.behind > 0]);
   const paused = dataset.value?.paused;
   const toggle = async () => {
     try {

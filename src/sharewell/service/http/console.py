@@ -10,6 +10,7 @@ import secrets
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import PurePath
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
@@ -26,11 +27,12 @@ PAGE_POLICY = (
     "img-src 'self' data: blob:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+#: The files of the page that browsers fetch, by the ends of their names.
 MEDIA_TYPES = {
-    "app.js": "text/javascript",
-    "app.css": "text/css",
-    "icon.svg": "image/svg+xml",
-    "LICENSES.txt": "text/plain",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
 }
 
 
@@ -52,20 +54,27 @@ async def page() -> Response:
 @router.get("/console/{version}/{file}")
 async def page_file(version: str, file: str, request: Request) -> Response:
     """A file of the console; its version is part of its address, so that it can be kept for long."""
-    if file not in MEDIA_TYPES or version != _version():
+    if file not in _media_types() or version != _version():
         raise NotFound("Unknown file.", hint="Reload the page.")
     headers = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
     content = _read(file)
     if "gzip" in request.headers.get("accept-encoding", ""):
         content = _compressed(file)
         headers["Content-Encoding"] = "gzip"
-    return Response(content, media_type=MEDIA_TYPES[file], headers=headers)
+    return Response(content, media_type=_media_types()[file], headers=headers)
+
+
+@cache
+def _media_types() -> dict[str, str]:
+    """The media type of every file that is served."""
+    names = (PurePath(each.name) for each in files(__package__).joinpath("static").iterdir())
+    return {name.name: MEDIA_TYPES[name.suffix] for name in names if name.suffix in MEDIA_TYPES}
 
 
 @cache
 def _version() -> str:
     digest = sha256()
-    for file in MEDIA_TYPES:
+    for file in sorted(_media_types()):
         digest.update(_read(file))
     return digest.hexdigest()[:12]
 
