@@ -41,8 +41,10 @@ const NARROW = 480;
 function rounded(from, to, most) {
   const found = ticks(from, to, most);
   const step = found.length > 1 ? found[1] - found[0] : to - from || 1;
-  const [low, high] = [Math.floor(from / step + 1e-9) * step, Math.ceil(to / step - 1e-9) * step];
-  return [low, high, ticks(low, high, Math.round((high - low) / step))];
+  // A little below zero, as noise often is, does not deserve a step of its own.
+  const bottom = from < 0 && from > -0.4 * step ? from : Math.floor(from / step + 1e-9) * step;
+  const top = Math.ceil(to / step - 1e-9) * step;
+  return [bottom, top, ticks(bottom, top, Math.ceil((top - bottom) / step))];
 }
 
 /** What an open or dashed mark means, where there is one. */

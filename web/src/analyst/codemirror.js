@@ -48,17 +48,24 @@ function complete(context) {
   const word = context.matchBefore(/[\w"]+/);
   if (!word && !context.explicit) return null;
   const values = compared ? compared.labels.map((each) => ({ label: constant(each), type: "text", detail: compared.name, boost: 3 })) : [];
+  const options = [
+    ...values,
+    ...known.map((each) => ({ label: name(each.name), type: "property", detail: each.of ? `groups of ${each.of}` : each.kind, boost: 2 })),
+    ...dataset.value.measures.map((each) => ({ label: name(each.name), type: "property", detail: "measure", boost: 2 })),
+    { label: name(dataset.value.name), type: "class", detail: "table", boost: 1 },
+    ...FUNCTIONS.map(([label, detail]) => ({ label, type: "function", detail, apply: label.endsWith(")") ? label : `${label}(` })),
+    ...KEYWORDS.map((label) => ({ label, type: "keyword" })),
+  ];
+  // A word that is complete already, and the beginning of no other, needs no list over the text below it.
+  const isComplete = (text) => {
+    const begun = options.filter((each) => each.label.toLowerCase().startsWith(text.toLowerCase()));
+    return begun.length === 1 && begun[0].label.toLowerCase() === text.toLowerCase();
+  };
+  if (word && !context.explicit && isComplete(word.text)) return null;
   return {
     from: word ? word.from : context.pos,
-    validFor: /^[\w"]*$/,
-    options: [
-      ...values,
-      ...known.map((each) => ({ label: name(each.name), type: "property", detail: each.of ? `groups of ${each.of}` : each.kind, boost: 2 })),
-      ...dataset.value.measures.map((each) => ({ label: name(each.name), type: "property", detail: "measure", boost: 2 })),
-      { label: name(dataset.value.name), type: "class", detail: "table", boost: 1 },
-      ...FUNCTIONS.map(([label, detail]) => ({ label, type: "function", detail, apply: label.endsWith(")") ? label : `${label}(` })),
-      ...KEYWORDS.map((label) => ({ label, type: "keyword" })),
-    ],
+    validFor: (text) => /^[\w"]*$/.test(text) && !isComplete(text),
+    options,
   };
 }
 

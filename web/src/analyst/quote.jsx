@@ -8,15 +8,20 @@ import { ask, asking, budget, dataset, draft, inQuestions, pending, sql } from "
 /** Half the width of a 95 % interval in standard errors, as the command line quotes it. */
 const QUANTILE = 2.1184;
 
+/** So many columns of numbers are quoted one by one; of more, the least and the largest error. */
+const MOST_NAMED = 2;
+
 /** The precision of an offer: ± for each column of numbers. */
 function precision(quote, offer) {
   const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
-  const half = (error) => QUANTILE * error;
-  const known = offer.errors
-    .map((pair, at) => pair && `± ${number(half(pair[0]), half(pair[0]))}${names.length > 1 ? ` (${names[at]})` : ""}`)
-    .filter(Boolean);
   if (!names.length) return "public, without noise";
-  return known.length ? known.join(", ") : "precision not known in advance";
+  const known = offer.errors.map((pair, at) => pair && [QUANTILE * pair[0], names[at]]).filter(Boolean);
+  if (!known.length) return "precision not known in advance";
+  const show = (half) => `± ${number(half, half)}`;
+  if (known.length <= MOST_NAMED) return known.map(([half, name]) => (names.length > 1 ? `${show(half)} (${name})` : show(half))).join(", ");
+  const halves = known.map(([half]) => half);
+  const [least, most] = [show(Math.min(...halves)), show(Math.max(...halves))];
+  return `${least === most ? least : `${least} to ${most}`} (${known.length} columns)`;
 }
 
 const cost = (offer) => {
@@ -54,7 +59,11 @@ function Offers({ quote }) {
           </p>
         </>
       )}
-      {quote.notes.length > 0 && <p class="quote-note">{quote.notes.join(" ")}</p>}
+      {quote.notes.length > 0 && (
+        <p class="quote-note" title={quote.notes.join(" ")}>
+          {quote.notes.join(" ")}
+        </p>
+      )}
     </div>
   );
 }
@@ -64,7 +73,7 @@ function Mistake({ found }) {
   const change = correction(sql.value, problem);
   return (
     <div class="mistake" role="status">
-      <p>
+      <p title={[problem.message, problem.hint].filter(Boolean).join(" ")}>
         <strong>
           <Text>{problem.message}</Text>
         </strong>{" "}
@@ -105,9 +114,9 @@ export function QuoteLine() {
     <section class="quote-line" aria-label="Quote" data-pending={pending.value}>
       <div class="quote-text" aria-live="polite">
         {!found && !pending.value && <p class="muted">The quote appears here as you type. Quotes are free.</p>}
-        {!found && pending.value && <p class="muted">Quoting…</p>}
+        {pending.value && !found?.quote && <p class="muted">Quoting…</p>}
         {found?.quote && <Offers quote={found.quote} />}
-        {found?.problem && (current || found.sql === sql.value) && <Mistake found={found} />}
+        {current?.problem && <Mistake found={current} />}
       </div>
       <Buttons quote={found?.quote} />
     </section>

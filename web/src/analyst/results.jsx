@@ -23,13 +23,13 @@ const SOURCES = {
 };
 
 /** A small picture of a number and its interval, on the scale of its column. */
-function ErrorBar({ field, from, to }) {
+function ErrorBar({ field, from, to, width }) {
   const half = halfWidth(field);
   if (field.value === null || !Number.isFinite(half) || !(to > from)) return null;
-  const at = (value) => 2 + ((value - from) / (to - from)) * 236;
+  const at = (value) => 2 + ((value - from) / (to - from)) * (width - 4);
   const crosses = low(field) < 0 && high(field) > 0;
   return (
-    <svg class="error-bar" width="240" height="16" aria-hidden="true">
+    <svg class="error-bar" width={width} height="16" aria-hidden="true">
       {from < 0 && <line class="zero" x1={at(0)} x2={at(0)} y1="0" y2="16" />}
       <path class="whisker" d={`M${at(low(field))} 8H${at(high(field))}M${at(low(field))} 4v8M${at(high(field))} 4v8`} />
       <circle class={crosses ? "dot open" : "dot"} cx={at(field.value)} cy="8" r="3.5" />
@@ -76,7 +76,7 @@ function Table({ answer }) {
                       {margin(row[at])}
                     </td>,
                     <td key={`${at} bar`} class="bar">
-                      <ErrorBar field={row[at]} from={scales[at][0]} to={scales[at][1]} />
+                      <ErrorBar field={row[at]} from={scales[at][0]} to={scales[at][1]} width={scales.filter(Boolean).length > 2 ? 96 : 240} />
                     </td>,
                   ]
                 ),

@@ -41,8 +41,12 @@ export function Workbench() {
   const [problem, setProblem] = useState(null);
   const [keys, setKeys] = useState(false);
   const [form, setForm] = useState(false);
-  useEffect(() => {
+  const start = () => {
+    setProblem(null);
     load().catch(setProblem);
+  };
+  useEffect(() => {
+    start();
     return reset;
   }, []);
   useKeys(setKeys);
@@ -63,7 +67,11 @@ export function Workbench() {
         <h1>
           <Text>{session.value.dataset}</Text>
         </h1>
-        {dataset.value?.paused && <span class="badge">paused by the curator</span>}
+        {dataset.value?.paused && (
+          <span class="badge">
+            paused<span class="wide-only"> by the curator</span>
+          </span>
+        )}
         <div class="top-right">
           <BudgetMeter />
           <Menu text={<Text>{session.value.name}</Text>} label={`Account of ${session.value.name}`} actions={actions} />
@@ -74,7 +82,13 @@ export function Workbench() {
         <History />
       </aside>
       <main class="main">
-        {problem && <ProblemBox problem={problem} />}
+        {problem && (
+          <ProblemBox problem={problem}>
+            <button type="button" onClick={start}>
+              Try again
+            </button>
+          </ProblemBox>
+        )}
         <section class="question" aria-label="Question">
           <div class="question-head">
             <h2>Question</h2>

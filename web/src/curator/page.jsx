@@ -21,8 +21,12 @@ const refresh = (view) => Promise.all([loadAnalysts(), loadCertificate(), view =
 export function CuratorPage() {
   const [view, setView] = useState("Overview");
   const [problem, setProblem] = useState(null);
-  useEffect(() => {
+  const start = () => {
+    setProblem(null);
     load().catch(setProblem);
+  };
+  useEffect(() => {
+    start();
     return reset;
   }, []);
   useEffect(() => {
@@ -70,7 +74,15 @@ export function CuratorPage() {
         <Tabs names={Object.keys(VIEWS)} current={view} onChange={setView} label="Views" id="view" />
       </header>
       <main class="main" id="view" role="tabpanel" aria-label={view}>
-        {problem && <ProblemBox problem={problem} />}
+        {problem && (
+          <ProblemBox problem={problem}>
+            {!dataset.value && (
+              <button type="button" onClick={start}>
+                Try again
+              </button>
+            )}
+          </ProblemBox>
+        )}
         {dataset.value ? <View /> : !problem && <p class="skeleton" />}
       </main>
     </div>
