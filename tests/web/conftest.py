@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from sharewell.service.tokens import id_of
 from tests.service.beginning import begun
 from tests.service.http.servers import Running, running
 
@@ -19,6 +20,8 @@ PATIENCE = 60_000
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = "Chromium is missing: run scripts/fetch_chromium as root, or install the package chromium."
 
+CURATOR = {"name": "dana", "role": "curator"}
+ONE = "SELECT COUNT(*) FROM people WHERE age < {}"
 ALERT = "<script>alert(1)</script>"
 BACKWARDS = "\u202eesrever"
 ROWS = "".join(
@@ -78,16 +81,16 @@ def write_people(folder: Path, scheduler: str = "none", certificate: bool = Fals
     return begun(path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A server for one module. Tests share it, so each uses what it asks itself."""
+    """A server for all of this folder. Tests share it, so each uses what it asks itself."""
     with running(write_people(tmp_path_factory.mktemp("people"))) as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One Chromium for a module: Playwright's event loop must have ended before other tests run."""
+    """One Chromium for this folder: Playwright's event loop must have ended before other tests run."""
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(MISSING)
@@ -99,6 +102,17 @@ def browser() -> Iterator[Browser]:
         found = playwright.chromium.launch(executable_path=path, args=options)
         yield found
         found.close()
+
+
+@pytest.fixture(scope="package")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with a certificate and a few questions."""
+    with running(write_people(tmp_path_factory.mktemp("judged"), certificate=True)) as found:
+        ann, ben = found.analyst("ann"), found.analyst("ben")
+        for who, limit in ((ann, 10), (ben, 10), (ann, 20), (ben, 30)):
+            assert who.ask(ONE.format(limit)).status_code == 200
+        assert ben.ask(ONE.format(40), pay=False).status_code == 200
+        yield found
 
 
 class Watched:
@@ -143,15 +157,21 @@ def opened(browser: Browser) -> Iterator[Opener]:
         contexts.append(context)
         page = context.new_page()
         watched.append(Watched(page, server.url))
-        page.goto(server.url)
+        page.goto(server.url if name is None else sign_in_link(server, name, role))
         if name is not None:
-            sign_in(page, server.token(name, role))
+            expect(page.get_by_role("button", name=f"Account of {name}")).to_be_visible()
         return page
 
     yield open_page
     for context in contexts:
         context.close()
     assert [fault for each in watched for fault in each.faults] == []
+
+
+def sign_in_link(server: Running, name: str, role: str = "analyst") -> str:
+    """An address that signs in, once, with a new token."""
+    token_id = id_of(server.token(name, role))
+    return f"{server.url}/#code={server.registry.dataset('people').sessions.issue_code(token_id)}"
 
 
 def sign_in(page: Page, token: str) -> None:

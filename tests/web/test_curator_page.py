@@ -1,31 +1,15 @@
-"""The curator's page in a real Chromium, and accessibility of both pages."""
+"""The curator's page in a real Chromium."""
 
 import json
 import re
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import expect
 
 from sharewell.config import read_config
 from sharewell.service.registry import DatasetRegistry
 from tests.service.http.servers import running
-from tests.web.conftest import ask, sign_in, type_sql, write_people
-
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-ONE = "SELECT COUNT(*) FROM people WHERE age < {}"
-CURATOR = {"name": "dana", "role": "curator"}
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory):
-    """A server with a certificate and a few questions."""
-    with running(write_people(tmp_path_factory.mktemp("judged"), certificate=True)) as found:
-        ann, ben = found.analyst("ann"), found.analyst("ben")
-        for who, limit in ((ann, 10), (ben, 10), (ann, 20), (ben, 30)):
-            assert who.ask(ONE.format(limit)).status_code == 200
-        assert ben.ask(ONE.format(40), pay=False).status_code == 200
-        yield found
+from tests.web.conftest import CURATOR, sign_in, write_people
+from tests.web.looks import check_looks
 
 
 def test_the_overview_shows_shares_and_questions(judged, opened):
@@ -106,53 +90,6 @@ def test_a_curator_pauses_and_resumes(judged, opened):
     expect(page.locator(".badge", has_text="paused")).to_have_count(0)
 
 
-def serious(page, scheme="light"):
-    """What axe calls serious or critical; only colours differ in the dark."""
-    page.evaluate(AXE.read_text())
-    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
-    found = page.evaluate("rules => axe.run(document, rules)", rules)
-    return [
-        (each["id"], node["target"])
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-        for node in each["nodes"]
-    ]
-
-
-class TestAccessibility:
-    """Axe comes with the packages of the console's sources."""
-
-    __test__ = AXE.exists()
-
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_the_analysts_page(self, judged, opened, scheme):
-        page = opened(judged, name=None, color_scheme=scheme)
-        expect(page.get_by_label("Your token")).to_be_visible()
-        assert serious(page, scheme) == []
-        page = opened(judged, "cleo", color_scheme=scheme)
-        expect(page.locator(".column-name").first).to_be_visible()
-        assert serious(page, scheme) == []
-        page.get_by_role("button", name="Build without SQL").click()
-        ask(page, "SELECT region, works, COUNT(*) FROM people GROUP BY region, works", "Ask for free")
-        assert serious(page, scheme) == []
-        page.get_by_role("tab", name="Heat map").click()
-        type_sql(page, "SELECT COUNT(*) FROM people WHERE agee = 3")
-        assert serious(page, scheme) == []
-        page.locator(".meter-button").click()
-        assert serious(page, scheme) == []
-
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_the_curators_page(self, judged, opened, scheme):
-        page = opened(judged, **CURATOR, color_scheme=scheme)
-        expect(page.locator(".fact").first).to_be_visible()
-        for view in ("Overview", "Fairness", "Ledger", "Analysts"):
-            page.get_by_role("tab", name=view).click()
-            expect(page.locator(".card").first).to_be_visible()
-            assert serious(page, scheme) == []
-        page.get_by_role("button", name="Remove ben").click()
-        assert serious(page, scheme) == []
-
-
 def test_before_it_is_begun_a_dataset_has_a_plan_only(tmp_path, opened):
     path = write_people(tmp_path)
     config = read_config(path)
@@ -167,6 +104,5 @@ def test_before_it_is_begun_a_dataset_has_a_plan_only(tmp_path, opened):
         page.get_by_label("Price of a paid question").press("End")
         expect(page.locator(".toml")).to_contain_text('query_budget = "1/4"')
         expect(questions).to_have_text("0")
-        if AXE.exists():
-            assert serious(page) == []
+        check_looks(page)
         page.close()

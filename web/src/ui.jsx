@@ -46,7 +46,7 @@ export function Menu({ text, label, actions, align = "right" }) {
       root.current.querySelector("button").focus();
       event.stopPropagation();
     } else if (step && open) {
-      const at = items.indexOf(document.activeElement);
+      const at = Math.max(items.indexOf(document.activeElement), step < 0 ? 0 : -1);
       items[(at + step + items.length) % items.length]?.focus();
       event.preventDefault();
     }

@@ -18,23 +18,31 @@ from sharewell.wire.text import format_label
 
 #: The type of a column of labels in DuckDB, by the Python type of its values.
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
+#: How a formula begins in a spreadsheet.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def to_csv(result: wire.Result) -> bytes:
-    """Write a result as CSV in UTF-8; a number n has the columns n, n_error, n_low and n_high."""
+    """Write a result as CSV in UTF-8; a number n has the columns n, n_error, n_low and n_high.
+
+    Spreadsheets compute a text that begins like a formula: such a label or name gets an apostrophe,
+    which they take as the mark of a text. The Parquet file has it as it is.
+    """
     labels, numbers = as_columns(result)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow([*labels, *numbers])
+    writer.writerow(map(_as_text, [*labels, *numbers]))
     columns = [
-        *(
-            [None if each is None else format_label(each) for each in column]
-            for column in labels.values()
-        ),
+        *([None if each is None else _as_text(each) for each in column] for column in labels.values()),
         *numbers.values(),
     ]
     writer.writerows(zip(*columns, strict=True))
     return text.getvalue().encode()
+
+
+def _as_text(label: Any) -> str:
+    starts_formula = isinstance(label, str) and label.startswith(_FORMULA_STARTS)
+    return f"'{label}" if starts_formula else format_label(label)
 
 
 def to_parquet(result: wire.Result) -> bytes:

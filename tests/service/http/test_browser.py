@@ -61,6 +61,36 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(server, browser):
     assert {each.path for each in browser.client.cookies.jar} == {"/v1"}
 
 
+def test_a_planted_cookie_never_becomes_a_session(server, browser):
+    """Session fixation: whatever a browser brings, signing in gives it a new secret."""
+    token = server.token("ann")
+    name = f"sharewell_session_{server.port}"
+    browser.client.cookies.set(name, "planted", path="/v1")
+    planted = {"cookie": f"{name}=planted"}
+    first = browser.client.post("/v1/session", json={"token": token}, headers=planted)
+    second = browser.client.post("/v1/session", json={"token": token}, headers=planted)
+    secrets = {reply.headers["set-cookie"].split(";")[0].partition("=")[2] for reply in (first, second)}
+    assert len(secrets) == 2
+    assert "planted" not in secrets
+    other = Browser(server)
+    problem(other.client.get("/v1/session", headers=planted), 401, "access.unknown-token")
+
+
+def test_what_is_private_is_kept_by_no_cache(server, browser):
+    sign_in = browser.sign_in(token=server.token("ann"))
+    for reply in (
+        sign_in,
+        browser.get("/v1/session"),
+        browser.get(ME),
+        browser.get("/"),
+        browser.get("/v1/x"),
+    ):
+        assert reply.headers["cache-control"] == "no-store"
+        assert reply.headers["x-frame-options"] == "DENY"
+        assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
+        assert "access-control-allow-origin" not in reply.headers
+
+
 def test_under_tls_the_cookie_is_secure(server):
     browser = Browser(server, origin=server.url.replace("http:", "https:"))
     cookie = browser.sign_in(token=server.token("ann")).headers["set-cookie"]
@@ -201,6 +231,9 @@ def test_answers_are_downloaded(server, browser, kind):
     assert reply.headers["content-disposition"] == (
         f'attachment; filename="people-{ticket["number"]}.{kind}"'
     )
+    # It is private, and no browser takes it for a page.
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.headers["x-content-type-options"] == "nosniff"
     names = ["sex", "n", "n_error", "n_low", "n_high"]
     values = [row[1]["value"] for row in ticket["answer"]["rows"]]
     if kind == "csv":

@@ -112,7 +112,7 @@ export function makeView(parent) {
         keymap.of([...closeBracketsKeymap, ...completionKeymap, ...lintKeymap, ...historyKeymap, ...defaultKeymap]),
         placeholder("SELECT … FROM …   Type a question, or build one with the form."),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": "Question in SQL", autocapitalize: "off", spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": "Question in SQL", tabindex: "0", autocapitalize: "off", spellcheck: "false" }),
         EditorView.updateListener.of((update) => {
           if (!update.docChanged) return;
           sql.value = update.state.doc.toString();

@@ -37,15 +37,17 @@ export async function load() {
   if (waiting && !shown.value) follow(waiting);
 }
 
+/** Read all questions. They come oldest first, so that none is shown before all are here: nothing moves. */
 async function loadHistory() {
-  let after = -1;
-  let found = [];
-  do {
-    const page = await get(`/questions?after=${after}&limit=200`);
-    found = [...page.tickets.reverse(), ...found];
-    history.value = found;
+  const found = [];
+  for (let after = -1; after !== null; ) {
+    const page = await get(`/questions?after=${after}&limit=1000`);
+    found.push(...page.tickets);
     after = page.next;
-  } while (after !== null);
+  }
+  const known = new Set(found.map((ticket) => ticket.number));
+  const meanwhile = (history.value ?? []).filter((ticket) => !known.has(ticket.number));
+  history.value = [...meanwhile, ...found.reverse()];
 }
 
 const DEBOUNCE = 120;
