@@ -14,14 +14,12 @@ FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\tx", '=HYPERLINK("x")']
 
 def result(labels, column="label"):
     """One number for each label."""
-    number = {"value": -1.5, "error": 1.0, "interval": [-3.5, 0.5], "source": "reconstructed"}
-    return wire.Result.model_validate(
-        {
-            "columns": [{"name": column, "kind": "group"}, {"name": "n", "kind": "number"}],
-            "rows": [[label, number] for label in labels],
-            "cost": "0",
-        }
-    )
+    number = wire.Number(value=-1.5, standard_error=1.0, interval=(-3.5, 0.5), source="reconstructed")
+    columns = [
+        wire.ResultColumn(name=column, kind="group"),
+        wire.ResultColumn(name="n", kind="number"),
+    ]
+    return wire.Result(columns=columns, rows=[[label, number] for label in labels], cost="0")
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
