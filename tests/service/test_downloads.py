@@ -2,6 +2,7 @@
 
 import csv
 import io
+from fractions import Fraction
 
 import pyarrow.parquet
 import pytest
@@ -15,11 +16,12 @@ FORMULAS = ["=1+1", "+1", "-2+3", "@SUM(A1)", "\tx", '=HYPERLINK("x")']
 def result(labels, column="label"):
     """One number for each label."""
     number = wire.Number(value=-1.5, standard_error=1.0, interval=(-3.5, 0.5), source="reconstructed")
-    columns = [
+    columns = (
         wire.ResultColumn(name=column, kind="group"),
         wire.ResultColumn(name="n", kind="number"),
-    ]
-    return wire.Result(columns=columns, rows=[[label, number] for label in labels], cost="0")
+    )
+    rows = tuple((label, number) for label in labels)
+    return wire.Result(columns=columns, rows=rows, cost=Fraction(0))
 
 
 @pytest.mark.parametrize("formula", FORMULAS)

@@ -1,6 +1,6 @@
 """Every state of the pages in four looks; loading states; nothing moves; and the keyboard alone."""
 
-import re
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect
 
@@ -70,13 +70,13 @@ def test_every_view_of_the_curators_page_looks_well(judged, opened):
 
 def test_a_question_and_its_quote_never_move_what_is_below(served, opened):
     page = opened(served)
-    places = set()
     texts = ["", ONE.format(5), "SELECT COUNT(*) FROM people WHERE agee = 3", "SELECT x", FORTY_COLUMNS]
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
-        places.clear()
+        places = set()
         for text in texts:
-            type_sql(page, text) if text else None
+            if text:
+                type_sql(page, text)
             boxes = [
                 page.locator(each).bounding_box() for each in (".quote-line", ".ask-buttons", ".results")
             ]
@@ -128,7 +128,7 @@ def test_a_history_of_thousands_begins_with_the_newest(served, opened):
     sent = []
 
     def history(route):
-        after = int(re.search(r"after=(-?\d+)", route.request.url).group(1))
+        after = int(parse_qs(urlsplit(route.request.url).query)["after"][0])
         numbers = range(after + 1, min(after + 1001, 3500))
         refusal = {"code": "query.invalid", "message": "No."}
         tickets = [
