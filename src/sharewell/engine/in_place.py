@@ -74,8 +74,12 @@ class InPlaceData:
         #: An engine that is slow to open is kept.
         self._kept: Engine | None = None
         engine = open_engine()
-        # Refuses columns of other types now, before anything is charged.
-        kept_rows(domain, engine, privacy_unit, most=max_rows_per_person, key=key)
+        try:
+            # Refuses columns of other types now, before anything is charged.
+            kept_rows(domain, engine, privacy_unit, most=max_rows_per_person, key=key)
+        except SharewellError:
+            engine.close()
+            raise
         self._put_back(engine)
 
     def require_answerable(self, rows: Answerable) -> None:
