@@ -63,21 +63,13 @@ class Measurements:
     #: Parts of a planned seed that are no marginals: with them everything is determined.
     products: dict[tuple[Any, ...], MeasuredPart] = field(default_factory=dict)
     batches: list[MeasurementBatch] = field(default_factory=list)
+    #: Whether what was measured of the seed determines every query.
+    determined: bool = False
     #: How many rows there are, and how many of them in large batches.
     count: int = 0
     grouped: int = 0
     #: The smallest variance of a row, in units of its largest weight.
     least_variance: float = float("inf")
-
-    @property
-    def determined(self) -> bool:
-        """Whether a strategy was measured that determines every query."""
-        strategy = self.strategy
-        if not isinstance(strategy, Strategy):
-            return bool(self.products)
-        if self.seed_weighted is None:
-            return False
-        return strategy.determines_all
 
     def seed_row(self, at: int) -> tuple[float, float]:
         """One seed row's value and variance."""
@@ -89,6 +81,14 @@ class Measurements:
         if self.seed_weighted is None:
             return 0.0, float("inf")
         return float(self.seed_weighted[at]) / self.seed_precision, 1 / self.seed_precision
+
+    def observe_strategy(self, strategy: Strategy, values: Vector, variance: float) -> None:
+        """Add one measurement of every row of a strategy, all with the same variance."""
+        precision = 1 / variance
+        weighted, before = values * precision, self.seed_weighted
+        self.seed_weighted = weighted if before is None else before + weighted
+        self.seed_precision += precision
+        self.determined = strategy.determines_all
 
     def observe_parts(self, seed: MarginalSeed, values: Vector, variances: Vector) -> None:
         """Add one measurement of every part of a seed."""
@@ -108,7 +108,7 @@ class Measurements:
                 )
             if part.attributes == levels and not part.centred and None not in part.rows:
                 self.seed_precision += 1 / variance
-        self.marginals = prior
+        self.marginals, self.determined = prior, bool(self.products)
 
     def prior_of_products(self) -> KroneckerPrior | CellPrior:
         """What a planned seed says that determines everything."""

@@ -89,15 +89,12 @@ class Reconstruction:
         """
         known = self.measurements
         seed = measured or known.strategy
-        if isinstance(seed, MarginalSeed):
+        observed = np.asarray(values, dtype=np.float64)
+        if isinstance(seed, Strategy):
+            known.observe_strategy(seed, observed, max(float(np.ravel(variances)[0]), TINY))
+        elif isinstance(seed, MarginalSeed):
             noise = np.broadcast_to(np.maximum(variances, TINY), np.shape(values))
-            known.observe_parts(seed, np.asarray(values, dtype=np.float64), noise)
-        else:
-            precision = 1 / max(float(np.ravel(variances)[0]), TINY)
-            weighted = np.asarray(values, dtype=np.float64) * precision
-            before = known.seed_weighted
-            known.seed_weighted = weighted if before is None else before + weighted
-            known.seed_precision += precision
+            known.observe_parts(seed, observed, noise)
         self._start_again()
         self._forget()
 

@@ -65,8 +65,7 @@ class SeedErrors:
         if isinstance(seed, MarginalSeed):
             known.observe_parts(seed, np.broadcast_to(0.0, len(seed)), noise)
         else:
-            known.seed_weighted = np.broadcast_to(0.0, len(seed))
-            known.seed_precision = 1 / float(noise[0])
+            known.observe_strategy(seed, np.broadcast_to(0.0, len(seed)), float(noise[0]))
         self._prior, rows = known.prior()
         #: Whether the rows leave something open without a closed form.
         self._unknown = rows is not None
