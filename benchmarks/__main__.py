@@ -37,9 +37,9 @@ def cells(row: Ratio) -> list[str]:
     verdict = "[green]kept" if row.met else "[red]broken"
     return [
         row.name,
-        clock(row.ours),
+        clock(row.ours) if row.times else f"{row.ours:.3g}",
         row.reference_name,
-        clock(row.reference),
+        clock(row.reference) if row.times else f"{row.reference:.3g}",
         f"{row.ratio:.3g}",
         promise,
         verdict,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Ratio:
-    """A time in seconds, its reference, and the target ratio."""
+    """A time in seconds or another number, its reference, and the target ratio."""
 
     name: str
     ours: float
@@ -16,6 +16,8 @@ class Ratio:
     target: float
     #: Whether `ours / reference` must stay below the target (time) or above it (speed-up).
     at_most: bool = True
+    #: Whether the numbers are times; otherwise they are errors, or whatever the name says.
+    times: bool = True
 
     @property
     def ratio(self) -> float:

@@ -181,10 +181,8 @@ def walk(tmp_path):
 def test_the_tutorial_does_what_it_says(walk):
     """The page shows first digits; noise changes one of them less than once in 10,000,000 runs.
 
-    The table is the same in every run. 6,523 of its people are 65 or older, with a standard error of 62
-    in the answer, and 2,730 are employed in the north, with one of 35: both are more than 7 standard
-    errors from where another digit begins. By Chernoff's bound, with a Laplace part of scale 19, the
-    first is another one with a probability below 3e-8.
+    The table is the same in every run. 6,523 of its people are 65 or older, with a standard error of 26
+    in the answer: more than 18 standard errors from where another digit begins.
     """
     before = random.getstate()
     random.seed(6)

@@ -429,7 +429,7 @@ def test_the_plan_shows_what_the_file_has_now_and_how_it_ranks(file, capsys):
     show_plan(str(path), 3, False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "(now)" in shown
-    assert "Ranked by useful answers, averaged over the analysts, in whole percent" in shown
+    assert "Ranked by useful answers, averaged over the analysts, to a tenth of a percent" in shown
     assert f"{now['rank'] - 1} of the {found['tried']} settings compared are better" in shown
 
 

@@ -717,7 +717,7 @@ def test_a_wide_table_gets_the_settings_for_many_tables(tmp_path, rows, limit, d
     assert line_of(text, "max_rows").startswith(f"max_rows = {limit} ")
     assert "# REVIEW: " in line_of(text, "max_rows")
     assert line_of(text, "delta").startswith(f"delta = {delta} ")
-    assert line_of(text, "seed").startswith('seed = "tables" ')
+    assert line_of(text, "seed").startswith('seed = "planned" ')
     why = text.partition("\n[budget]")[0].split("\n")[-2:]
     assert all(line.startswith("# ") for line in why)
 

@@ -76,8 +76,9 @@ def test_a_plan_for_all_would_make_an_analyst_worse_off():
     )
     shares = {"ann": Fraction(1, 2), "bob": Fraction(1, 2)}
     stream = [("ann", small, "free")]
-    own = PlannedSeed(domain, "zcdp", expected={"ann": [small], "bob": [large]})
-    both = PlannedSeed(domain, "zcdp", expected={"ann": [small, large], "bob": [small, large]})
+    many = [large] * 20
+    own = PlannedSeed(domain, "zcdp", expected={"ann": [small], "bob": many})
+    both = PlannedSeed(domain, "zcdp", expected={"ann": [small, *many], "bob": [small, *many]})
 
     def error(seed, present):
         [found] = expected_errors(

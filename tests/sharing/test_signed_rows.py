@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery, NoNoise
 from sharewell.errors import PrivacyError
-from sharewell.mechanisms import seed
+from sharewell.mechanisms import reconstruction, seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.privacy.measurement import MeasureRequest
@@ -163,3 +164,32 @@ def test_signed_rows_are_refused_where_they_would_not_be_as_private_or_as_good()
     for options in ({"neighbours": "replace-one"}, {"answers": "as-printed"}):
         with pytest.raises(PrivacyError, match="Signed rows need"):
             mechanism("1/3", signed_rows=True, **options)
+
+
+@pytest.mark.parametrize("strategy", [seed.identity, seed.marginals])
+def test_a_count_that_was_paid_for_has_an_answer_where_rounding_spoils_all_estimates(
+    strategy, monkeypatch
+):
+    """The last resort: half of the signed row and of the total that the seed knows."""
+    domain, counts = line_of(4, 3), np.arange(12)
+    curator = Curator(DataVector(domain, counts), Budget.pure("1"), {"ann": 1}, noise=NoNoise())
+    mechanism = CacheReconstruct(
+        curator,
+        seed=strategy(domain),
+        seed_fraction="1/2",
+        query_budget="1/4",
+        signed_rows=True,
+    )
+    query = LinearQuery.of(domain, a0=[0, 3], a1=[1, 2]) * 3
+    row = ParallelBlock(domain, [query]).signed
+    assert row is not None
+    total = mechanism.ask(LinearQuery.all(domain), "ann", pay=False).standard_error
+    spoilt = lambda variances, limits: np.zeros(len(variances), dtype=bool)  # noqa: E731
+    monkeypatch.setattr(reconstruction, "_plausible", spoilt)
+    answer = mechanism.ask(query, "ann")
+    assert answer.value == pytest.approx(query.dot(counts))
+    own = float(curator.variances(row, Fraction(1, 4))[0])
+    assert total is not None
+    assert answer.standard_error == pytest.approx(3 * math.sqrt(own + total**2) / 2)
+    other = mechanism.ask(LinearQuery.of(domain, a0=[1]), "ann", pay=False)
+    assert not other.is_determined

@@ -33,7 +33,7 @@ from sharewell.sharing.plan import Candidate, how_many, not_compared, plan, rank
 from sharewell.wire.text import pluralize
 
 NOISE = {"pure": "Laplace", "zcdp": "Gaussian"}
-RANKED = "Ranked by useful answers, averaged over the analysts, in whole percent; then by typical error."
+RANKED = "Ranked by useful answers, averaged over the analysts, to a tenth of a percent; then by error."
 #: Comparing settings on fewer cells needs no message.
 QUICK_CELLS = 1_000
 #: Larger numbers of cells are written with an exponent.

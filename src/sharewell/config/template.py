@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, SCHEDULER_OPTIONS, parse_config
 from sharewell.config.propose import (
@@ -19,17 +21,26 @@ from sharewell.config.propose import (
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.seed_planner import default_error
 from sharewell.options import Option
+from sharewell.privacy.budget import Budget, Currency
+from sharewell.query.attribute import Integer
+from sharewell.query.domain import Domain
 from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
 
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
-#: Up to so many cells the seed measures each cell alone; above, the columns one by one and two by two.
-FEW_CELLS = 1_000
-#: With more cells, the settings are those for many tables.
+#: With more cells, the number of rows needs a limit, and the noise is Gaussian in any case.
 MANY_CELLS = 1_000_000
+#: The part of a share for the seed, and how many other questions the rest pays for, by currency.
+SEED_FRACTIONS: Mapping[Currency, tuple[Fraction, int]] = {
+    "pure": (Fraction(3, 4), 4),
+    "zcdp": (Fraction(9, 10), 8),
+}
 #: The delta of a small population; that of a larger one is below one in so many rows.
 DELTA_DIGITS = 6
+#: What is proposed to be spent, and how many percent of the population an error may be.
+EPSILON, PERCENT = "1", 1
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
@@ -49,6 +60,12 @@ MAX_ROWS_COMMENT = "the rows, with room for more; write a public limit"
 WHY_DELTA = """\
 # There are many tables to measure. With a delta the noise is Gaussian, and grows with the square root
 # of their number; without it, with their number.
+"""
+
+WHY_SEED = """\
+# {noise} noise and a planned seed suit tables by one and two columns best here. About {within} of their
+# counts are free and within {threshold} rows; the rest of a share pays for {questions} other questions.
+# List what your analysts expect to ask (`expects`), and run `sharewell plan`.
 """
 
 MEASURES = """\
@@ -115,10 +132,11 @@ def _exists(target: Path) -> ConfigError:
 
 def proposal_text(proposal: Proposal) -> str:
     """The whole file."""
+    settings = _settings(proposal)
     parts = [
         HEAD,
         _table("dataset", _dataset(proposal)),
-        _budget(proposal),
+        _budget(proposal, settings),
         _sizes(proposal),
         *(_attribute(column) for column in proposal.columns),
         *(_measures(proposal) if proposal.measures else ()),
@@ -128,7 +146,7 @@ def proposal_text(proposal: Proposal) -> str:
         ),
         f"# expects = [{quoted(f'SELECT COUNT(*) FROM {proposal.name}')}]"  # noqa: S608
         "  # questions they are likely to ask, for `sharewell plan`\n",
-        _table("mechanism", _mechanism(proposal)),
+        _why_seed(proposal, settings) + _table("mechanism", _mechanism(settings)),
         _table("scheduler", _scheduler()),
         _table("service", _service(proposal)),
     ]
@@ -211,10 +229,38 @@ def is_wide(proposal: Proposal) -> bool:
     return proposal.cells > MANY_CELLS
 
 
-def _budget(proposal: Proposal) -> str:
-    delta = f"1e-{max(DELTA_DIGITS, len(str(proposal.population)))}"
-    values = {"epsilon": "1", "# delta": delta, "error_threshold": '"1%"'}
-    if not is_wide(proposal):
+class _Settings(NamedTuple):
+    """The currency for one- and two-way tables, and the root mean square error of those."""
+
+    currency: Currency
+    error: float
+
+
+def _settings(proposal: Proposal) -> _Settings:
+    """The better currency; whatever is measured counts, and not what the rows are."""
+    sizes = [attribute.cells for _, attribute in proposal.described]
+    domain = Domain([Integer(f"column {at}", 0, size - 1) for at, size in enumerate(sizes)])
+    shares = sum((Fraction(share) for _, share, _ in ANALYSTS), Fraction(0))
+    budgets = [Budget.zcdp(EPSILON, _delta(proposal))]
+    budgets += [] if is_wide(proposal) else [Budget.pure(EPSILON)]
+    found = [
+        _Settings(
+            budget.currency,
+            default_error(domain, budget.currency, float(budget.total * shares * fraction)),
+        )
+        for budget in budgets
+        for fraction, _ in [SEED_FRACTIONS[budget.currency]]
+    ]
+    return min(found, key=lambda each: each.error)
+
+
+def _delta(proposal: Proposal) -> str:
+    return f"1e-{max(DELTA_DIGITS, len(str(proposal.population)))}"
+
+
+def _budget(proposal: Proposal, settings: _Settings) -> str:
+    values = {"epsilon": EPSILON, "# delta": _delta(proposal), "error_threshold": f'"{PERCENT}%"'}
+    if settings.currency == "pure":
         return _table("budget", _declared(BUDGET_OPTIONS, values))
     values = {key.removeprefix("# "): value for key, value in values.items()}
     return WHY_DELTA + _table("budget", _declared(BUDGET_OPTIONS, values))
@@ -259,11 +305,26 @@ def _measures(proposal: Proposal) -> Iterator[str]:
         yield _table(f"measures.{_key(column.name)}", column.measure)
 
 
-def _mechanism(proposal: Proposal) -> Iterator[Line]:
-    several = len(proposal.described) > 1 and proposal.cells > FEW_CELLS
+def _why_seed(proposal: Proposal, settings: _Settings) -> str:
+    noise = "Laplace" if settings.currency == "pure" else "Gaussian"
+    _, questions = SEED_FRACTIONS[settings.currency]
+    threshold = proposal.population * PERCENT / 100
+    within = math.erf(threshold / (settings.error * math.sqrt(2)))
+    return WHY_SEED.format(
+        noise=noise,
+        # Few errors are the root mean square one: less than all are within.
+        within=f"{min(within, 0.99):.0%}",
+        threshold=f"{threshold:,g}",
+        questions=questions,
+    )
+
+
+def _mechanism(settings: _Settings) -> Iterator[Line]:
+    fraction, questions = SEED_FRACTIONS[settings.currency]
+    least = min(Fraction(share) for _, share, _ in ANALYSTS)
+    price = least * (1 - fraction) / questions
     yield Line("name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing")
-    values = {"seed": quoted("tables" if several else "identity")}
-    values |= {"seed_fraction": '"1/2"', "query_budget": '"1/100"'}
+    values = {"seed": '"planned"', "seed_fraction": f'"{fraction}"', "query_budget": f'"{price}"'}
     yield from _declared(CacheReconstruct.options, values)
 
 

@@ -36,6 +36,8 @@ Vector = NDArray[np.float64]
 
 #: With more attributes along which cells are alike, there are too many sets of them.
 MOST_ALIKE = 8
+#: So many queries are written out at once: one product of matrices is far faster than many of vectors.
+MOST_AT_ONCE = 256
 
 
 class MeasuredPart(NamedTuple):
@@ -51,12 +53,23 @@ def prior_of(domain: Domain, measured: Sequence[MeasuredPart]) -> KroneckerPrior
     total = np.zeros(domain.size)
     for part, _, weighted in measured:
         total += _back(domain.shape, _matrices(part, domain), weighted)
-    covariance = _covariance_of_alike(domain, measured)
+    covariance = _covariance_of_one(domain, measured) or _covariance_of_alike(domain, measured)
     if covariance is not None:
         estimate = covariance.times(total.reshape(domain.shape)).ravel()
         return KroneckerPrior(covariance, estimate, 1.0)
     written = _written_out_covariance(domain, measured)
     return CellPrior(written @ total, written)
+
+
+def _covariance_of_one(domain: Domain, measured: Sequence[MeasuredPart]) -> KroneckerSum | None:
+    """The covariance of all cells, where one part was measured: a Kronecker product of inverses."""
+    if len(measured) != 1:
+        return None
+    [(part, precision, _)] = measured
+    along = _matrices(part, domain)
+    inverses = [np.linalg.inv(_gram(size, along, level)) for level, size in enumerate(domain.shape)]
+    factors = tuple((Factor("dense", (inverse + inverse.T) / 2),) for inverse in inverses)
+    return KroneckerSum(tuple(domain.shape), factors, ((1 / precision, (0,) * len(factors)),))
 
 
 def _covariance_of_alike(domain: Domain, measured: Sequence[MeasuredPart]) -> KroneckerSum | None:
@@ -144,6 +157,11 @@ def _back(shape: Sequence[int], matrices: dict[int, Matrix], weighted: Vector) -
     return np.broadcast_to(tensor, shape).ravel()
 
 
+def _written(queries: Sequence[LinearQuery]) -> Vector:
+    """The weights of queries on every cell."""
+    return np.array([query.to_vector() for query in queries], dtype=np.float64)
+
+
 class CellPrior:
     """The estimates and covariances of queries, from those of the cells."""
 
@@ -161,8 +179,11 @@ class CellPrior:
 
     def variances(self, queries: Sequence[LinearQuery]) -> Vector:
         """The variances of the estimates."""
-        vectors = (query.to_vector() for query in checked(queries))
-        return np.array([float(weights @ self._covariance @ weights) for weights in vectors])
+        found = [np.empty(0)]
+        for start in checked(range(0, len(queries), MOST_AT_ONCE), 1):
+            weights = _written(queries[start : start + MOST_AT_ONCE])
+            found.append(np.einsum("qc,qc->q", weights @ self._covariance, weights))
+        return np.concatenate(found)
 
     def rows(self) -> CellRows:
         """An empty store of rows."""
@@ -187,8 +208,12 @@ class CellRows:
 
     def covariances(self, queries: Sequence[LinearQuery]) -> Vector:
         """The covariance of every query with every stored row: a line each."""
-        found = [[query.dot(image) for image in self._images] for query in checked(queries)]
-        return np.array(found, dtype=np.float64).reshape(len(queries), self.count)
+        if not self._images:
+            return np.empty((len(queries), 0))
+        images, found = np.array(self._images).T, [np.empty((0, self.count))]
+        for start in checked(range(0, len(queries), MOST_AT_ONCE), 1):
+            found.append(_written(queries[start : start + MOST_AT_ONCE]) @ images)
+        return np.concatenate(found)
 
     def copy(self) -> CellRows:
         """A copy that grows on its own."""

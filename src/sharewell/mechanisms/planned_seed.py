@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -41,14 +42,23 @@ class PlannedSeed:
     name: str = "planned"
     #: The plans known so far, by donor: from a ledger, or computed here.
     plans: dict[str, Plan] = field(default_factory=dict)
+    #: The questions that plans were computed for: donors with the same ones have the same plan.
+    _computed: list[tuple[Sequence[Question], Plan]] = field(default_factory=list, repr=False)
 
     def plan_of(self, donor: str) -> Plan:
         """The plan of a donor."""
         if donor not in self.plans:
             expected = self.expected() if callable(self.expected) else self.expected
-            questions = expected.get(donor, ())
-            self.plans[donor] = plan_seed(self.domain, questions, self.currency, self.neighbours)
+            self.plans[donor] = self._plan_for(expected.get(donor, ()))
         return self.plans[donor]
+
+    def _plan_for(self, questions: Sequence[Question]) -> Plan:
+        for known, plan in self._computed:
+            if len(known) == len(questions) and all(map(operator.is_, known, questions)):
+                return plan
+        plan = plan_seed(self.domain, questions, self.currency, self.neighbours)
+        self._computed.append((questions, plan))
+        return plan
 
     def bought_by(self, bill: Mapping[str, Fraction]) -> MarginalSeed:
         """The rows that donors pay for together: for each part their amounts are added."""

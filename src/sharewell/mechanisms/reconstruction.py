@@ -23,6 +23,7 @@ from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, So
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.sparse import Sparse
 from sharewell.mechanisms.strategy import Strategy
+from sharewell.query.block import ParallelBlock
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -276,8 +277,8 @@ class Reconstruction:
         """Replace estimates that rounding has spoilt: a variance is positive, and measuring lowers it.
 
         The solver for vague seeds is slower, and right beside any seed that determines everything.
-        Where that does not help, a measured row is answered with its own noisy value, and nothing is
-        said about any other query.
+        Where that does not help, a measured row is answered with its own noisy value, a count whose
+        signed row was measured from that and the total, and nothing is said about any other query.
         """
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
         wrong = np.flatnonzero(~_plausible(variances, limits))
@@ -291,8 +292,26 @@ class Reconstruction:
             values[wrong], variances[wrong] = self._exact.estimate(chosen)
             wrong = wrong[~_plausible(variances[wrong], limits[wrong])]
         for at in wrong.tolist():
-            values[at], variances[at] = self._own.get(queries[at].key, (np.nan, np.inf))
+            own = self._own.get(queries[at].key)
+            values[at], variances[at] = own or self._from_signed_row(queries[at])
         return values, variances
+
+    def _from_signed_row(self, query: LinearQuery) -> tuple[float, float]:
+        """A count w from the own value of its row 2w - u and the total as the seed alone knows it."""
+        signed = ParallelBlock(query.domain, [query]).signed
+        total = LinearQuery.all(query.domain)
+        if signed is None or signed[0].key not in self._own:
+            return np.nan, np.inf
+        prior, _ = self.measurements.prior()
+        if isinstance(prior, MarginalPrior) and not prior.determines(total):
+            return np.nan, np.inf
+        largest = query.primitive.max_abs
+        factor = float((query.primitive * 2 - total * largest).scale)
+        value, variance = self._own[signed[0].key]
+        known, error = prior.means([total]).item(), prior.variances([total]).item()
+        weight = float(largest)
+        # Measured apart, so that the variances add up.
+        return (factor * value + weight * known) / 2, (factor**2 * variance + weight**2 * error) / 4
 
     def snapshot(self) -> Reconstruction:
         """A copy to read while this one goes on.

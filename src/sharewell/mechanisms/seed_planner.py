@@ -1,8 +1,9 @@
 """From a workload to a seed: which rows to measure, each for which part of a donation.
 
-A plan gives the questions of a workload the least total variance. A query's weights split into one part
-for every set U of attributes (see `marginal_seed.py`). Under zCDP each part is measured alone, by rows
-that are centred along U. With g_U the square of the workload in part U over the number of cells, and c_U
+A plan gives the questions of a workload the least total variance. Every question counts once: the
+variance of a table is the mean over its rows. A query's weights split into one part for every set U of
+attributes (see `marginal_seed.py`). Under zCDP each part is measured alone, by rows that are centred
+along U. With g_U the square of the workload in part U over the number of cells, and c_U
 the squared sensitivity of the rows over their number, the total variance at a price w_U for each part is
 
     sum over U of c_U g_U / (2 w_U),   least for w_U in proportion to sqrt(c_U g_U).
@@ -24,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,12 +46,13 @@ from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
 Question = LinearQuery | Block
+Item = TypeVar("Item")
 #: Parts with weights that sum to 1.
 Plan = tuple[MarginalPart, ...]
 
 #: The part of a plan for expected questions that goes to the default workload: it bounds the loss on
 #: questions that were not expected.
-FLOOR = Fraction(3, 10)
+FLOOR = Fraction(1, 10)
 #: The tables of the default workload have at most so many cells.
 MOST_TABLE_CELLS = 10_000
 #: The most rows and parts of one plan; larger parts are left to be bought.
@@ -69,6 +71,8 @@ GRID = 2**24
 BITS, GRID_BITS = 8, 12
 #: What is added to Gram matrices so that no direction is free, and rounds of weights for unions.
 RIDGE, ROUNDS = 1e-3, 12
+#: Amounts differ at most by a factor of e to this.
+LARGEST_LOG = 100.0
 #: A part with a smaller fraction is not worth measuring where others tell the same.
 LEAST_AMOUNT = 1e-4
 
@@ -108,18 +112,32 @@ class Term(NamedTuple):
 
 
 def terms_of(questions: Iterable[Question]) -> list[Term]:
-    """What a workload asks, question by question; of very many queries, some at even distances."""
-    found, queries = list[Term](), list[LinearQuery]()
+    """What a workload asks. Every question counts once, and all its rows alike, however many it has.
+
+    Of very many queries that are no tables, some of every question are looked at, at even distances.
+    """
+    found, listed = list[Term](), list[Sequence[LinearQuery]]()
     for question in questions:
         table = _of_table(question) if isinstance(question, GroupedBlock) else None
         if table is not None:
             found.append(table)
         else:
-            queries += [question] if isinstance(question, LinearQuery) else question.queries
-    count = min(len(queries), MOST_QUERIES)
-    for at in range(count):
-        found += _of_query(queries[at * len(queries) // count], len(queries) / count)
+            listed.append([question] if isinstance(question, LinearQuery) else question.queries)
+    chosen = _evenly(listed, MOST_QUERIES)
+    most = MOST_QUERIES
+    while sum(min(len(queries), most) for queries in chosen) > MOST_QUERIES:
+        most //= 2
+    for queries in chosen:
+        some = _evenly(queries, most)
+        for query in some:
+            found += _of_query(query, len(listed) / len(chosen) / len(some))
     return found
+
+
+def _evenly(every: Sequence[Item], most: int) -> Sequence[Item]:
+    """Some of very many, at even distances."""
+    count = min(len(every), most)
+    return [every[at * len(every) // count] for at in range(count)]
 
 
 def _of_table(block: GroupedBlock) -> Term | None:
@@ -137,7 +155,7 @@ def _of_table(block: GroupedBlock) -> Term | None:
         full *= len(used)
     if full != len(block):
         return None
-    return Term(product.vector, (product.factor * _in_rows(block.base)) ** 2, axes)
+    return Term(product.vector, (product.factor * _in_rows(block.base)) ** 2 / len(block), axes)
 
 
 def _in_rows(query: LinearQuery) -> float:
@@ -169,37 +187,51 @@ def _axes(one: QueryProduct, other: QueryProduct, shape: Sequence[int]) -> dict[
     return {at: Along(weights(one, at), weights(other, at)) for at in {**one.axes, **other.axes}}
 
 
-def _default_tables(domain: Domain) -> list[tuple[int, ...]]:
-    """The total, and the tables by one and two attributes that are not too large."""
+def _default_tables(domain: Domain) -> Iterator[tuple[int, tuple[int, ...], int]]:
+    """The default workload: data vectors, with tables by some attributes of so many cells.
+
+    The totals and the tables by one attribute, of counts and sums; the tables of counts by two.
+    """
     shape, levels = domain.shape, range(len(domain.attributes))
-    tables = [each for count in (0, 1, 2) for each in combinations(levels, count)]
-    return [each for each in tables if math.prod(shape[at] for at in each) <= MOST_TABLE_CELLS]
+    for vector in range(domain.vectors):
+        for count in (0, 1) if vector else (0, 1, 2):
+            for table in combinations(levels, count):
+                cells = math.prod(shape[at] for at in table)
+                if cells <= MOST_TABLE_CELLS:
+                    yield vector, table, cells
 
 
 def default_squares(domain: Domain) -> dict[tuple[int, int], float]:
-    """g_U of the default workload: tables of counts by one and two attributes, and of sums by one.
+    """g_U of the default workload, in closed form.
 
-    In closed form: a table gives each U within it the product of n - 1 along U, over its cells.
+    A table's rows give each U within it the product of n - 1 along U, over the number of its cells.
     """
-    shape, tables = domain.shape, _default_tables(domain)
     squares: defaultdict[tuple[int, int], float] = defaultdict(float)
-    for vector in range(domain.vectors):
-        largest = max(abs(int(row[vector])) for row in domain.row_extremes([vector])) or 1
-        for table in tables:
-            if vector and len(table) == 2:
-                break
-            cells = math.prod(shape[at] for at in table)
-            for mask in submasks(sum(1 << at for at in table)):
-                square = math.prod(shape[at] - 1 for at in _levels(mask)) / cells
-                squares[vector, mask] += square / largest**2
+    every = range(domain.vectors)
+    largest = [max(abs(int(row[at])) for row in domain.row_extremes([at])) or 1 for at in every]
+    for vector, table, cells in _default_tables(domain):
+        for mask in submasks(sum(1 << at for at in table)):
+            square = math.prod(domain.shape[at] - 1 for at in _levels(mask)) / cells**2
+            squares[vector, mask] += square / largest[vector] ** 2
     return dict(squares)
 
 
 def default_terms(domain: Domain) -> list[Term]:
     """The default workload of counts, table by table: the same as `default_squares`."""
-    cells = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
-    tables = [each for k in (0, 1, 2) for each in combinations(range(len(cells)), k)]
-    return [Term(0, 1.0, {at: cells[at] for at in table}) for table in tables]
+    along = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
+    return [
+        Term(0, 1 / cells, {at: along[at] for at in table})
+        for vector, table, cells in _default_tables(domain)
+        if not vector
+    ]
+
+
+def default_error(domain: Domain, currency: Currency, donation: float) -> float:
+    """The root mean square error of the default workload's tables, from its plan alone."""
+    with threadpool_limits(1):
+        least = SeedPlanner(domain, currency, "add-remove").least_variance(default_squares(domain))
+    count = sum(1 for _ in _default_tables(domain))
+    return math.sqrt(least / count / (donation if currency == "zcdp" else donation**2))
 
 
 # Plans
@@ -220,7 +252,8 @@ def plan_seed(
         if not terms:
             return default
         if currency == "pure":
-            return planner.of_terms(terms, floor=FLOOR)
+            # An amount costs more there: precision grows with its square.
+            return planner.of_terms(terms, floor=FLOOR**2)
         return mixed([(planner.of_terms(terms), 1 - FLOOR), (default, FLOOR)])
 
 
@@ -437,7 +470,8 @@ class SeedPlanner:
         wanted = np.array([squares[key] for key in known])
 
         def variance(logs: Vector) -> tuple[float, Vector]:
-            amounts = np.exp(logs - logs.max())
+            # An amount never becomes 0, nor does the square of its square.
+            amounts = np.exp(np.maximum(logs - logs.max(), -LARGEST_LOG))
             amounts /= amounts.sum()
             known_by = precision @ amounts**2
             slope = -2 * amounts * (precision.T @ (wanted / known_by**2))

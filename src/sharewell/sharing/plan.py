@@ -37,7 +37,7 @@ from sharewell.sharing.closed_form import (
 from sharewell.sharing.collective import Ask, expected_errors
 
 #: Defaults: the part of a share that goes to the seed, and the number of queries that the rest pays for.
-SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10", "19/20", "1")
+SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10", "49/50", "1")
 QUERIES_PER_SHARE = (4, 16, 64)
 #: With more cells, or more numbers to compute for all settings, errors are computed in closed form.
 MOST_CELLS, MOST_EXACT = 1_000, 2_000
@@ -57,9 +57,10 @@ class Candidate:
     seed_fraction: Fraction
     #: In the currency of the budget; where the seed takes all, what a question would cost.
     query_budget: Fraction
-    #: The expected part of each analyst's answers within the error threshold, for normal errors.
+    #: The expected part of each analyst's answers within the error threshold, for normal errors; of a
+    #: question with several, their mean.
     within: Mapping[str, float]
-    #: The root mean square of the finite standard errors, in rows.
+    #: The root mean square of the questions' finite standard errors, in rows.
     typical_error: float
     #: The budget, whose currency decides the noise.
     budget: Budget
@@ -90,7 +91,7 @@ def plan(
     expected: Mapping[str, Sequence[Question]] | None = None,
     watch: Callable[[int, int], object] = lambda done, of: None,
 ) -> list[Candidate]:
-    """Every combination of settings, best first: by percent of answers within the threshold, then error.
+    """Every combination of settings, best first: by answers within the threshold, then error.
 
     The threshold is in rows; for a sum, in multiples of its largest weight.
     The workloads are asked in turns. A query budget is the least share's paid part divided by each
@@ -123,8 +124,8 @@ def plan(
 
 
 def rank(candidate: Candidate) -> tuple[float, float]:
-    """The sort key of candidates, best first: by answers within the threshold, in whole percent."""
-    return -round(candidate.average, 2), candidate.typical_error
+    """The sort key of candidates, best first: by useful answers, in tenths of a percent."""
+    return -round(candidate.average, 3), candidate.typical_error
 
 
 def _prices(
@@ -210,10 +211,20 @@ def is_exact(domain: Domain, workloads: Mapping[str, Sequence[Question]], settin
 
 
 def recommended(found: Sequence[Candidate]) -> Candidate:
-    """The best settings; if those leave nothing to pay with, the best that do, if they cost little."""
+    """The best settings; if those leave nothing to pay with, the best that do, if they cost little.
+
+    They cost little if no analyst loses more than the RESERVE.
+    """
     best = found[0]
-    reserve = (c for c in found if c.seed_fraction < 1 and c.average >= best.average - RESERVE)
-    return next(reserve, best) if best.seed_fraction == 1 else best
+    if best.seed_fraction < 1:
+        return best
+    reserve = (each for each in found if each.seed_fraction < 1 and _costs_little(each, best))
+    return next(reserve, best)
+
+
+def _costs_little(candidate: Candidate, best: Candidate) -> bool:
+    """Whether no analyst loses more than a RESERVE may cost."""
+    return all(candidate.within[name] >= part - RESERVE for name, part in best.within.items())
 
 
 def suggested(domain: Domain) -> Iterator[Seed]:
@@ -304,15 +315,15 @@ def evaluate(
     within: dict[str, list[float]] = {}
     squares: list[float] = []
     for (analyst, question), found in zip(stream, errors, strict=True):
-        for outcome in outcomes(
-            Ask(analyst, question).queries, np.atleast_1d(np.asarray(found, dtype=np.float64)).tolist()
-        ):
-            # In rows: as many of the query's largest weight.
-            error = outcome.error / (float(outcome.query.max_abs) or 1)
-            chance = math.erf(threshold / (error * math.sqrt(2))) if error else 1.0
-            within.setdefault(analyst, []).append(chance)
-            if math.isfinite(error):
-                squares.append(error**2)
+        numbers = np.atleast_1d(np.asarray(found, dtype=np.float64)).tolist()
+        judged = outcomes(Ask(analyst, question).queries, numbers)
+        # In rows: as many of the query's largest weight.
+        each = [outcome.error / (float(outcome.query.max_abs) or 1) for outcome in judged]
+        chances = [math.erf(threshold / (error * math.sqrt(2))) if error else 1.0 for error in each]
+        # Every question counts once, whatever the number of its rows.
+        within.setdefault(analyst, []).append(float(np.mean(chances)) if chances else 1.0)
+        finite = [error**2 for error in each if math.isfinite(error)]
+        squares += [float(np.mean(finite))] if finite else []
     typical = math.sqrt(float(np.mean(squares))) if squares else math.inf
     averages = {analyst: float(np.mean(chances)) for analyst, chances in within.items()}
     seed, seed_fraction, query_budget = setting

@@ -13,10 +13,11 @@ import numpy as np
 from sharewell.privacy.budget import Currency
 from sharewell_lab.alternatives.proposals import (
     CURRENCIES,
-    PROPOSALS,
-    Proposal,
+    SEEDS,
     budget_of,
     everything_once,
+    play_proposed,
+    proposed,
 )
 from sharewell_lab.alternatives.rivals import ALTERNATIVES, Alternative, Answers
 from sharewell_lab.alternatives.streams import STREAMS, Numbers, TableStream
@@ -38,7 +39,7 @@ class Contender:
 
 
 def contenders() -> tuple[Contender, ...]:
-    """All contestants: the alternatives, everything once, and Sharewell's proposals."""
+    """All contestants: the alternatives, everything once, and Sharewell as it recommends itself."""
     return (
         *(Contender(one.label, _rival(one), one.settings) for one in ALTERNATIVES),
         Contender("Everything once, identity", _once, ("zcdp identity", "pure identity")),
@@ -51,7 +52,10 @@ def contenders() -> tuple[Contender, ...]:
                 for seed in ("marginals(1)", "marginals(2)", "views")
             ),
         ),
-        *(Contender(one.label, _proposal(one), ("",)) for one in PROPOSALS),
+        Contender("Everything once, Sharewell's seed", _once_proposed, ("",)),
+        Contender(
+            "Sharewell", lambda stream, epsilon, _, rng: play_proposed(stream, epsilon, rng), ("",)
+        ),
     )
 
 
@@ -70,11 +74,19 @@ def _once(
     stream: TableStream, epsilon: float, setting: float | str, rng: np.random.Generator
 ) -> Answers:
     currency, seed = str(setting).split(" ")
-    return everything_once(stream, epsilon, seed, "pure" if currency == "pure" else "zcdp", rng)
+    budget = budget_of("pure" if currency == "pure" else "zcdp", epsilon)
+    return everything_once(stream, budget, SEEDS[seed](stream), rng)
 
 
-def _proposal(proposal: Proposal) -> Play:
-    return lambda stream, epsilon, _, rng: proposal.play(stream, epsilon, rng)
+def _proposed(stream: TableStream, epsilon: float, _: float | str, rng: np.random.Generator) -> Answers:
+    return play_proposed(stream, epsilon, rng)
+
+
+def _once_proposed(
+    stream: TableStream, epsilon: float, _: float | str, rng: np.random.Generator
+) -> Answers:
+    settings = proposed(stream, epsilon)
+    return everything_once(stream, settings.budget, settings.seed, rng)
 
 
 @dataclass(frozen=True)
@@ -124,10 +136,10 @@ def best_setting(
     """The score of the setting that serves a contestant best on these streams."""
     played = []
     for setting in contender.settings:
-        keys = [zlib.crc32(repr(part).encode()) for part in (epsilon, contender.label, setting)]
         found = []
         for trial, stream in enumerate(drawn):
-            noise = [np.random.default_rng([seed, trial, run, *keys]) for run in range(repeats)]
+            # The same random numbers for all: equal measurements then have equal noise.
+            noise = [np.random.default_rng([seed, trial, run]) for run in range(repeats)]
             found.append(
                 shares(stream, [contender.play(stream, epsilon, setting, rng) for rng in noise])
             )

@@ -1,4 +1,4 @@
-"""Sharewell itself with several settings, by name, and "everything once": one release and nothing kept.
+"""Sharewell with the settings that it recommends, and "everything once": one release and nothing kept.
 
 These play the product's own mechanism, Seeded Cache and Reconstruct, question by question.
 """
@@ -6,28 +6,29 @@ These play the product's own mechanism, Seeded Cache and Reconstruct, question b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erf
 
 from sharewell import Budget, Curator
 from sharewell.mechanisms import seed as seeds
-from sharewell.mechanisms.base import Answer, Seed
+from sharewell.mechanisms.base import Answer, Question, Seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.planned_seed import PlannedSeed
-from sharewell.mechanisms.seed_planner import Plan, plan_seed
+from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.privacy.budget import Currency
 from sharewell.privacy.noise import Noise
-from sharewell.query.domain import Domain
+from sharewell.sharing.plan import Candidate, plan, rank, recommended, suggested
 from sharewell_lab.alternatives.rivals import Answers
 from sharewell_lab.alternatives.streams import Numbers, TableQuestion, TableStream
 from sharewell_lab.noise import NoNoise, SeededNoise
 
 #: The delta of every contestant with Gaussian noise.
 DELTA = "1/1000000"
+#: Paying hardly helps where an error would still be this part of what it is, as quotes say.
+LITTLE_GAIN = 0.95
 #: The currencies, the first of which wins a tie.
 CURRENCIES: tuple[Currency, ...] = ("zcdp", "pure")
 
@@ -54,114 +55,125 @@ def views(stream: TableStream) -> Seed:
     )
 
 
-def planned(stream: TableStream, currency: Currency) -> Seed:
-    """Every donor's own plan, from what they declare; those who declare the same have the same."""
-    plans = {
-        who: _plan(declared, stream.data.domain, currency) for who, declared in enumerate(stream.expects)
-    }
-    return PlannedSeed(
-        stream.data.domain, currency, plans={str(who): plan for who, plan in plans.items()}
-    )
-
-
-@lru_cache(maxsize=64)
-def _plan(declared: tuple[TableQuestion, ...], domain: Domain, currency: Currency) -> Plan:
-    return plan_seed(domain, [question.asked for question in declared], currency, "add-remove")
-
-
-#: The rows that are measured at the start, by name, for a stream and a currency.
-SEEDS: Mapping[str, Callable[[TableStream, Currency], Seed]] = {
-    "identity": lambda stream, _: seeds.identity(stream.data.domain),
-    "marginals(1)": lambda stream, _: marginals(stream, 1),
-    "marginals(2)": lambda stream, _: marginals(stream, 2),
-    "views": lambda stream, _: views(stream),
-    "planned": planned,
+#: The rows that are measured at the start by those who release everything once, by name.
+SEEDS: Mapping[str, Callable[[TableStream], Seed]] = {
+    "identity": lambda stream: seeds.identity(stream.data.domain),
+    "marginals(1)": lambda stream: marginals(stream, 1),
+    "marginals(2)": lambda stream: marginals(stream, 2),
+    "views": views,
 }
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """Settings of Seeded Cache and Reconstruct.
+class Settings(NamedTuple):
+    """Settings of Seeded Cache and Reconstruct: what `sharewell plan` recommends."""
 
-    `seed_fraction` of every share goes to the seed; what is left of it pays for `purchases` questions.
-    """
-
-    label: str
-    #: None: the one in which more of the expected answers are within alpha, which is public.
-    currency: Currency | None
-    seed: str
+    budget: Budget
+    seed: Seed
     seed_fraction: Fraction
-    purchases: int
-
-    def play(self, stream: TableStream, epsilon: float, rng: np.random.Generator) -> Answers:
-        """Every question, asked by its analyst in order of arrival."""
-        currency = self.currency or self.best_currency(stream, epsilon)
-        mechanism = self._begun(stream, currency, epsilon, SeededNoise(rng))
-        curator, price = mechanism.curator, mechanism.query_budget
-        known: dict[object, Numbers] = {}
-        answers: Answers = []
-        for question, who in zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True):
-            pays = curator.left(who) >= price
-            if pays or question.key not in known:
-                before = curator.left(who)
-                values = _values(mechanism.ask(question.asked, who))
-                if curator.left(who) != before:
-                    known.clear()  # A purchase may sharpen every other answer.
-                known[question.key] = values
-            answers.append(known[question.key])
-        return answers
-
-    @lru_cache(maxsize=256)  # noqa: B019 - proposals live as long as the program
-    def best_currency(self, stream: TableStream, epsilon: float) -> Currency:
-        """The currency in which more of the expected answers are within alpha at the start."""
-        begun = {one: self._begun(stream, one, epsilon, NoNoise()) for one in CURRENCIES}
-        return max(begun, key=lambda one: expected_useful(stream, begun[one]))
-
-    def _begun(
-        self, stream: TableStream, currency: Currency, epsilon: float, noise: Noise
-    ) -> CacheReconstruct:
-        """The mechanism, with its seed measured."""
-        budget = budget_of(currency, epsilon)
-        share = budget.total / stream.analysts
-        shares = {str(who): share for who in range(stream.analysts)}
-        return CacheReconstruct(
-            Curator(stream.data, budget, shares, noise=noise),
-            seed=SEEDS[self.seed](stream, currency),
-            seed_fraction=self.seed_fraction,
-            query_budget=share * (1 - self.seed_fraction) / self.purchases,
-        )
+    query_budget: Fraction
 
 
-def expected_useful(stream: TableStream, mechanism: CacheReconstruct) -> float:
-    """The part of the expected answers that should be within alpha, by their standard errors.
+@lru_cache(maxsize=64)
+def proposed(stream: TableStream, epsilon: float) -> Settings:
+    """What `sharewell plan` recommends for what the analysts declare, of both kinds of noise.
 
     Privacy: free, and the same for all data, since errors depend on the questions alone.
     """
+    domain, found, seed_of = stream.data.domain, list[Candidate](), dict[tuple[Currency, str], Seed]()
+    asked: dict[int, list[Question]] = {}
+    for declared in stream.expects:
+        asked.setdefault(id(declared), [question.asked for question in declared])
+    workloads = {str(who): asked[id(declared)] for who, declared in enumerate(stream.expects)}
+    for currency in CURRENCIES:
+        budget = budget_of(currency, epsilon)
+        seeds_here = [*suggested(domain), PlannedSeed(domain, currency, expected=workloads)]
+        seed_of |= {(currency, seed.name): seed for seed in seeds_here}
+        found += plan(
+            domain,
+            workloads,
+            budget,
+            dict.fromkeys(workloads, budget.total / stream.analysts),
+            stream.error_threshold,
+            strategies=seeds_here,
+        )
+    best = recommended(sorted(found, key=rank))
+    seed = seed_of[best.budget.currency, best.seed]
+    return Settings(best.budget, seed, best.seed_fraction, best.query_budget)
+
+
+def play_proposed(stream: TableStream, epsilon: float, rng: np.random.Generator) -> Answers:
+    """Every question with the settings that `sharewell plan` recommends."""
+    return play_with(stream, proposed(stream, epsilon), rng)
+
+
+def play_with(stream: TableStream, settings: Settings, rng: np.random.Generator) -> Answers:
+    """Every question, asked by its analyst in order of arrival.
+
+    An analyst pays as long as they can, unless the quote says that paying would hardly help.
+    """
+    mechanism = begun(stream, settings, SeededNoise(rng))
+    known: dict[object, Numbers] = {}
+    helps: dict[object, bool] = {}
+    answers: Answers = []
+    for question, who in zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True):
+        can_pay = mechanism.curator.left(who) >= mechanism.query_budget
+        if can_pay and question.key not in helps:
+            helps[question.key] = paying_helps(mechanism, question, who)
+        if can_pay and helps[question.key]:
+            known, helps = {}, {}  # A purchase may sharpen every other answer.
+            known[question.key] = _values(mechanism.ask(question.asked, who))
+        if question.key not in known:
+            known[question.key] = _values(mechanism.ask(question.asked, who, pay=False))
+        answers.append(known[question.key])
+    return answers
+
+
+def begun(stream: TableStream, settings: Settings, noise: Noise) -> CacheReconstruct:
+    """The mechanism with its seed measured; single counts are bought as signed rows where that helps."""
+
+    def made(noise: Noise, analysts: int, signed_rows: bool) -> CacheReconstruct:
+        share = settings.budget.total / stream.analysts
+        shares = {str(who): share for who in range(analysts)}
+        return CacheReconstruct(
+            Curator(stream.data, settings.budget, shares, noise=noise),
+            seed=settings.seed,
+            seed_fraction=settings.seed_fraction,
+            query_budget=settings.query_budget,
+            signed_rows=signed_rows,
+        )
+
     declared = {question.key: question for some in stream.expects for question in some}
-    found = []
-    for question in declared.values():
-        answers = _several(mechanism.ask(question.asked, "0", pay=False))
-        errors = np.array([np.inf if a.standard_error is None else a.standard_error for a in answers])
-        reach = stream.error_threshold / np.maximum(errors, 1e-300)
-        found.append(float(np.mean(erf(reach / np.sqrt(2)))))
-    return float(np.mean(found))
+    alone = made(NoNoise(), 1, False)
+    signed = signing_helps(alone, [question.asked for question in declared.values()])
+    return made(noise, stream.analysts, signed)
+
+
+def paying_helps(mechanism: CacheReconstruct, question: TableQuestion, who: str) -> bool:
+    """Whether a quote has no note that paying would hardly make the answer more precise."""
+    offers = mechanism.preview(question.asked, who)
+    if offers.paid is None or not offers.paid.cost:
+        return False
+    if offers.free is None:
+        return True
+    pairs = zip(offers.paid.standard_errors, offers.free.standard_errors, strict=True)
+    return any(free is None or (paid or 0.0) < LITTLE_GAIN * free for paid, free in pairs)
 
 
 def everything_once(
-    stream: TableStream, epsilon: float, seed: str, currency: Currency, rng: np.random.Generator
+    stream: TableStream, budget: Budget, seed: Seed, rng: np.random.Generator
 ) -> Answers:
     """One measurement with the whole budget, and every answer by least squares from it."""
-    budget = budget_of(currency, epsilon)
+    shares = {str(who): budget.total / stream.analysts for who in range(stream.analysts)}
     mechanism = CacheReconstruct(
-        Curator(stream.data, budget, {"all": budget.total}, noise=SeededNoise(rng)),
-        seed=SEEDS[seed](stream, currency),
+        Curator(stream.data, budget, shares, noise=SeededNoise(rng)),
+        seed=seed,
         seed_fraction="1",
         query_budget=budget.total,
     )
     known: dict[object, Numbers] = {}
     for question in stream.questions:
         if question.key not in known:
-            known[question.key] = _values(mechanism.ask(question.asked, "all", pay=False))
+            known[question.key] = _values(mechanism.ask(question.asked, "0", pay=False))
     return [known[question.key] for question in stream.questions]
 
 
@@ -173,10 +185,3 @@ def _values(answers: Answer | tuple[Answer, ...]) -> Numbers:
     """The values, with NaN for what is undetermined."""
     found = _several(answers)
     return np.array([one.value if one.is_determined else np.nan for one in found], dtype=np.float64)
-
-
-#: The product with its settings, by name.
-PROPOSALS = (
-    Proposal("Sharewell, views", None, "views", Fraction(19, 20), 1),
-    Proposal("Sharewell, planned", None, "planned", Fraction(19, 20), 1),
-)

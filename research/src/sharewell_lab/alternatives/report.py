@@ -58,7 +58,7 @@ def table(scores: Sequence[Score]) -> Table:
 
 
 def ahead(scores: Sequence[Score]) -> str:
-    """In words, where the last of Sharewell's proposals is not the first."""
+    """In words, where Sharewell is not the first."""
     label = [score.contestant for score in scores if score.contestant.startswith(OURS)][-1]
     others = [score for score in scores if not score.contestant.startswith(OURS)]
     mine = [score for score in scores if score.contestant == label]
@@ -69,6 +69,9 @@ def ahead(scores: Sequence[Score]) -> str:
         f"*{label}* has the most useful answers, in total and for the worst-off analyst, in {first} of "
         f"{settings} settings."
     ]
+    if pairs:
+        most = max(max(other.total - own.total, other.worst_off - own.worst_off) for own, other in pairs)
+        words.append(f"In the others it is at most {100 * most:.1f} percentage points behind.")
     for own, other in pairs:
         words.append(
             f"{own.stream}, epsilon = {own.epsilon:g}: {_pair(own)} against {_pair(other)} of "

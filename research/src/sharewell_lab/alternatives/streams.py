@@ -30,6 +30,8 @@ ALPHA = 0.001
 ANALYSTS = 10
 #: How many questions an analyst asks where the stream does not say otherwise.
 ASKED = 30
+#: How many ranges of each attribute are declared.
+DECLARED = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +214,13 @@ def ranges(rng: np.random.Generator) -> TableStream:
         [_range(domain, int(rng.integers(len(domain.shape))), rng) for _ in range(2 * ASKED)]
         for _ in range(ANALYSTS)
     ]
-    declared = tuple(
-        TableQuestion(domain, (), {level: _interval(size, start, end)})
-        for level, size in enumerate(domain.shape)
-        for start in range(0, size, max(1, size // 10))
-        for end in range(start + 1, size + 1, max(1, size // 10))
-    )
-    return _mixed("ranges", data, own, rng, (declared,) * ANALYSTS)
+    declared = []
+    for level, size in enumerate(domain.shape):
+        every = [_interval(size, start, end) for start, end in combinations(range(size + 1), 2)]
+        # As many of every attribute: each is asked about alike.
+        some = (every[at * len(every) // DECLARED] for at in range(DECLARED))
+        declared += [TableQuestion(domain, (), {level: mask}) for mask in some]
+    return _mixed("ranges", data, own, rng, (tuple(declared),) * ANALYSTS)
 
 
 #: The streams by name, each drawn with a generator.
