@@ -79,6 +79,7 @@ class SQLite(SqlEngine):
         for name, function in FUNCTIONS.items():
             self._connection.create_function(name, 1, function, deterministic=True)
         self._connection.create_window_function("exact_sum", 1, ExactSum)
+        self._connection.text_factory = lambda written: written.decode(errors="replace")
         self._connection.set_progress_handler(lambda: time.monotonic() > self._deadline, STEPS)
         for setting in ("query_only = ON", "trusted_schema = OFF", "busy_timeout = 5000"):
             self._catalogue(f"PRAGMA {setting}")
@@ -125,8 +126,7 @@ class SQLite(SqlEngine):
         """Return what stands for a node in SQLite's dialect, in which dates are text."""
         match node:
             case exp.TryCast():
-                raw = _raw(node.this)
-                return exp.Anonymous(this=f"to_{node.to.this.value.lower()}", expressions=[raw])
+                return _call(f"to_{node.to.this.value.lower()}", _raw(node.this))
             case exp.Cast(this=exp.Expression() as written) if node.to.this is Type.DATE:
                 return written
             case exp.DateDiff():
@@ -139,7 +139,10 @@ class SQLite(SqlEngine):
                 return _part(node.name, node.expression)
             case exp.EQ() if is_nan_test(node):
                 # SQLite stores NaN as NULL, but text can say it.
-                return exp.Anonymous(this="is_nan", expressions=[node.this.find(exp.Column)])
+                return _call("is_nan", node.this.find(exp.Column))
+            case exp.MD5():
+                written = exp.cast(node.this, exp.DataType.build("blob"))
+                return exp.Anonymous(this="md5", expressions=[written])
             case exp.Floor():
                 return exp.Anonymous(this="to_floor", expressions=[node.this])
         return node
@@ -152,6 +155,18 @@ def _column(name: str, type_: str) -> SourceColumn:
         text = exp.cast(value, Type.TEXT)
         value = exp.paren(exp.Collate(this=text, expression=exp.var("BINARY")))
     return SourceColumn(name, built, value)
+
+
+def _call(function: str, value: Any) -> exp.Anonymous:
+    """Call a function of ours; it gets text as bytes, because Python fails on text that is not UTF-8."""
+    kind = exp.Anonymous(this="TYPEOF", expressions=[value.copy()])
+    written = (
+        exp.Case(this=kind)
+        .when("'text'", exp.cast(value.copy(), exp.DataType.build("blob")))
+        .when("'blob'", exp.null())
+        .else_(value.copy())
+    )
+    return exp.Anonymous(this=function, expressions=[written])
 
 
 def _raw(value: exp.Expression) -> exp.Expression:
@@ -172,28 +187,35 @@ def _part(name: str, day: exp.Expression) -> exp.Expression:
     return exp.paren(exp.Div(this=exp.paren(number + 2), expression=exp.Literal.number(3)))
 
 
+def _text(value: object) -> str:
+    """Return the text of bytes; empty where there is none."""
+    with suppress(UnicodeDecodeError):
+        return value.decode() if isinstance(value, bytes) else ""
+    return ""
+
+
 def _to_double(value: object) -> float | None:
-    if isinstance(value, str):
-        return float(value) if re.search(TEXT_OF[Type.DOUBLE], value) else None
+    if isinstance(value, bytes):
+        return float(_text(value)) if re.search(TEXT_OF[Type.DOUBLE], _text(value)) else None
     return float(value) if isinstance(value, int | float) else None
 
 
 def _is_nan(value: object) -> bool:
-    return isinstance(value, str) and value.strip(" ").lower() == "nan"
+    return _text(value).strip(" ").lower() == "nan"
 
 
 def _to_date(value: object) -> str | None:
     with suppress(ValueError):
-        if isinstance(value, str) and re.search(TEXT_OF[Type.DATE], value):
-            return dt.date.fromisoformat(value).isoformat()
+        if re.search(TEXT_OF[Type.DATE], _text(value)):
+            return dt.date.fromisoformat(_text(value)).isoformat()
     return None
 
 
 def _to_timestamptz(value: object) -> str | None:
     """Return the date in UTC."""
     with suppress(ValueError, OverflowError):
-        if isinstance(value, str) and re.search(TEXT_OF[Type.TIMESTAMPTZ], value):
-            moment = dt.datetime.fromisoformat(value)
+        if re.search(TEXT_OF[Type.TIMESTAMPTZ], _text(value)):
+            moment = dt.datetime.fromisoformat(_text(value))
             return (moment.astimezone(dt.UTC) if moment.tzinfo else moment).date().isoformat()
     return None
 
@@ -205,7 +227,7 @@ def _to_floor(value: object) -> float | None:
 
 
 def _md5(value: object) -> str | None:
-    return md5(value.encode(), usedforsecurity=False).hexdigest() if isinstance(value, str) else None
+    return md5(value, usedforsecurity=False).hexdigest() if isinstance(value, bytes) else None
 
 
 class ExactSum:
