@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from sharewell import Category, Domain, Integer
+from sharewell.engine.inspection import inspect_rows
 from sharewell.engine.postgres import Postgres
 from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts, vectorize
@@ -121,6 +122,22 @@ def test_strict_tables_of_sqlite_keep_their_types(tmp_path):
     assert vectorize(path, Domain([Category("name", ["a", "A"])]), "name").counts.tolist() == [1, 1]
     with pytest.raises(SourceError, match="large ids may be equal"):
         vectorize(path, Domain([Integer("fee", 0, 9)]), "fee")
+
+
+def test_text_of_sqlite_that_is_not_utf_8_is_undeclared(tmp_path):
+    path = tmp_path / "people.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (age, name)")
+        connection.execute(
+            "INSERT INTO people VALUES ('1', 'a'), (CAST(x'ff31' AS TEXT), x'ff'), (2, 'b')"
+        )
+        connection.execute("INSERT INTO people VALUES (1, CAST(x'ff' AS TEXT))")
+    connection.close()
+    assert vectorize(path, AGE).counts.tolist() == [0, 2, 1, 0]
+    assert vectorize(path, AGE, "name").counts.tolist() == [0, 2, 1, 0]
+    engine = open_source(path, ["age"])
+    assert inspect_rows(AGE, engine).columns[0].undeclared == (("\ufffd1", 1),)
+    engine.close()
 
 
 def test_text_of_every_type_of_postgresql_is_in_one_cell(postgres):

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas
 import pyarrow as pa
@@ -211,6 +212,28 @@ def test_bad_tables_get_a_sentence(tables, message):
     view = PersonView("SELECT person, COUNT(*) AS n FROM visits GROUP BY person", tables)
     with pytest.raises(SourceError, match=re.escape(message)):
         vectorize(view, Domain([Integer("n", 0, 3)]), "person")
+
+
+def test_tables_of_duckdb_databases_and_files_are_joined(tmp_path):
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'ann' AS person, 3 AS fee")
+        connection.execute("CREATE VIEW seen AS SELECT * FROM read_csv('/nothing/at/all.csv')")
+    (tmp_path / "patients.csv").write_text("Person,sex\nann,f\nbob,m\n")
+    text = (
+        "SELECT p.PERSON, p.sex, COUNT(v.fee) AS n FROM patients p LEFT JOIN visits v"
+        " ON v.person = p.Person GROUP BY p.person, p.sex"
+    )
+    domain = Domain([Category("sex", ["f", "m"]), Integer("n", 0, 1)])
+    patients = ViewTable(tmp_path / "patients.csv", unit="person")
+    for table, message in ((None, ""), ("seen", "is a view of the database"), ("no", "no table 'no'")):
+        tables = {"patients": patients, "visits": ViewTable(path, unit="person", table=table)}
+        if message:
+            with pytest.raises(SourceError, match=message):
+                vectorize(PersonView(text, tables), domain, "person")
+        else:
+            counted = vectorize(PersonView(text, tables), domain, "person").counts
+            assert counted.tolist() == [0, 1, 1, 0]
 
 
 def test_a_view_has_the_declared_columns_and_unit():

@@ -5,12 +5,16 @@ from pathlib import Path
 import pytest
 
 import sharewell
+from sharewell import Boolean, Domain, LinearQuery
 from sharewell.config import check, parse_config, read_config
-from sharewell.errors import ConfigError, LedgerError
+from sharewell.engine.in_place import InPlaceData
+from sharewell.errors import ConfigError, LedgerError, SqlError
+from sharewell.query.sql.people import count_people
 from sharewell.service.lifecycle import adopt, begin
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.state import check_ledger
 
+DOMAIN = Domain([Boolean("employed")])
 VIEW = "SELECT p.person, p.sex, COUNT(v.fee) AS visits FROM patients p LEFT JOIN visits v ON v.person = p.person GROUP BY p.person, p.sex"  # noqa: E501
 CONFIG = f"""
 [dataset]
@@ -62,6 +66,58 @@ def test_a_view_over_two_files_is_checked_begun_and_asked(path):
             ("m", 1): 1,
             ("m", 0): 1,
         }
+
+
+def test_the_number_of_people_is_that_of_rows_where_each_has_one(path):
+    begin(read_config(path))
+    with sharewell.open(path, analyst="ann") as session:
+        asked = "SELECT sex, COUNT(DISTINCT person) AS n FROM people GROUP BY sex"
+        found = session.ask(asked, key="people")
+        assert [(sex, round(n.value)) for sex, n in found.rows] == [("f", 1), ("m", 2)]
+        assert session.ask(asked, key="people").rows == found.rows
+        assert session.quote("SELECT COUNT(DISTINCT p.PERSON) FROM people AS p").cost > 0
+        with pytest.raises(SqlError, match="one row alone can change it"):
+            session.ask("SELECT COUNT(DISTINCT sex) FROM people")
+        with pytest.raises(SqlError):
+            session.ask("SELECT COUNT(DISTINCT 'person) FROM people")
+
+
+def test_with_several_rows_a_person_the_refusal_shows_the_view():
+    with pytest.raises(SqlError) as caught:
+        count_people("SELECT 1, count( distinct Person )", "person", 3, DOMAIN, "visits")
+    assert "up to 3 rows of each person" in caught.value.message
+    assert str(caught.value.where) == "line 1, column 11, at 'count( distinct Person )'"
+    assert "SELECT person, ... FROM visits GROUP BY person" in caught.value.hint
+
+
+def test_what_is_not_the_number_of_people_stays():
+    for text in (
+        "SELECT COUNT(DISTINCT sex)",
+        "SELECT 'COUNT(DISTINCT person)'",
+        "SELECT COUNT(DISTINCT person, sex)",
+        "SELECT COUNT(DISTINCT",
+        "SELECT COUNT(DISTINCT 'person",
+    ):
+        assert count_people(text, "person", 1, DOMAIN, "visits") == text
+
+
+def test_a_view_is_measured_in_place(path):
+    path.write_text(CONFIG.replace("[dataset]", '[dataset]\nmeasure = "in-place"\ndeadline = 1'))
+    config = read_config(path)
+    people = LinearQuery.all(config.domain)
+    data = InPlaceData(
+        config.domain,
+        config._open_in_place,
+        privacy_unit=config.privacy_unit,
+        deadline=60,
+        wait=lambda _: None,
+    )
+    assert data.answer(people) == 3
+    before = data.fingerprint
+    with (path.parent / "visits.csv").open("a") as file:
+        file.write("bob;1\n")
+    assert data.answer(people) == 3
+    assert before != data.fingerprint
 
 
 def test_a_changed_view_or_unit_is_refused(path):

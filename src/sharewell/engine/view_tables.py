@@ -366,9 +366,9 @@ def _open_files(tables: Mapping[str, ViewTable], used: Mapping[str, Sequence[str
             else:
                 read, unreadable = frame_reader(table.source, used[name])
             session.unreadable = unreadable
-            opened[name] = session.read(number, read, used[name])
             if isinstance(table.source, str | Path) and path.suffix.lower() == ".duckdb":
                 _require_table_of_duckdb(name, own or name, session, path.resolve())
+            opened[name] = session.read(number, read, used[name])
         session.unreadable = SourceError(
             "Cannot read the tables of the view.",
             hint="Each file must be complete, and every line of a CSV file as long as its header.",
@@ -387,5 +387,5 @@ def _require_table_of_duckdb(name: str, table: str, session: DuckDB, path: Path)
         "AND table_name = ?",
         [session.attach(path), schema or "main", own],
     )
-    if found != [("BASE TABLE",)]:
+    if found and found != [("BASE TABLE",)]:
         raise _not_a_table(name)

@@ -101,7 +101,13 @@ class ViewText:
                             name = declared_name(each, tables, hidden)
                             if name is not None:
                                 found[name].append(identifier.name)
-        return {name: list(dict.fromkeys(names)) for name, names in found.items()}
+        return {name: _distinct(names, tables[name]) for name, names in found.items()}
+
+
+def _distinct(names: Iterable[str], unit: str | None) -> list[str]:
+    """Return each name once; the unit is one column, in whatever case it is written."""
+    same = "" if unit is None else unit.casefold()
+    return list(dict.fromkeys(unit if unit and name.casefold() == same else name for name in names))
 
 
 def _syntax_error(error: Exception) -> SourceError:

@@ -40,6 +40,7 @@ from sharewell.privacy.ledger import Asked, CuratorAction, Done, QuestionLedger
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
+from sharewell.query.sql.people import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import results, serialization
 from sharewell.service.answers import statement_work
@@ -222,7 +223,7 @@ class DatasetService:
             if cancelled():
                 raise RequestError("The quote was cancelled.", hint="Ask for it again.")
 
-        statement = self._compile_new(sql)
+        statement = self._compile_new(self._count_people(sql))
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         self._limit(statement, statement_work(mechanism, statement, pay=True))
@@ -268,6 +269,7 @@ class DatasetService:
             raise overloaded()
         if not isinstance(sql, Statement):
             _require_unicode(sql)
+            sql = self._count_people(sql)
         if key is None:
             return self._submit_new(analyst, sql, pay, _random_key(), deadline, has_new_key=True)
         if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
@@ -286,6 +288,15 @@ class DatasetService:
         if not submission.asks(sql if isinstance(sql, str) else sql.text, pay):
             raise key_reused(key)
         return submission
+
+    def _count_people(self, sql: str) -> str:
+        """Write COUNT(*) for the number of people, which is the number of rows if each has one."""
+        config = self.config
+        if config.privacy_unit is None or not isinstance(sql, str):
+            return sql
+        return count_people(
+            sql, config.privacy_unit, config.max_rows_per_person, config.domain, config.name
+        )
 
     def _submit_new(
         self,
