@@ -75,7 +75,7 @@ def test_the_number_of_people_is_that_of_rows_where_each_has_one(path):
         found = session.ask(asked, key="people")
         assert [(sex, round(n.value)) for sex, n in found.rows] == [("f", 1), ("m", 2)]
         assert session.ask(asked, key="people").rows == found.rows
-        assert session.quote("SELECT COUNT(DISTINCT p.PERSON) FROM people AS p").cost > 0
+        assert session.quote("SELECT COUNT(DISTINCT p.PERSON) FROM people AS p").cost is not None
         with pytest.raises(SqlError, match="one row alone can change it"):
             session.ask("SELECT COUNT(DISTINCT sex) FROM people")
         with pytest.raises(SqlError):
