@@ -170,7 +170,7 @@ def test_a_change_of_any_table_is_reported(path, caplog):
         (f'view = "{VIEW}"', 'source = "visits.csv"', "requires dataset.view"),
         ('unit = "person"\n[tables', "[tables", "tables.patients needs either `unit` or"),
         ('source = "visits.csv"', "", "tables.visits.source is missing"),
-        ('delimiter = ";"', 'delimiter = "||"', "tables.visits.delimiter must be one sign"),
+        ('delimiter = ";"', 'delimiter = "||"', "tables.visits.delimiter must be"),
         ('privacy_unit = "person"', 'privacy_unit = "person"\ntable = "x"', "mutually exclusive"),
         ("SELECT p.person", "SELECT (p.person", "dataset.view: The view is not valid SQL"),
         ("LEFT JOIN visits", "UNION SELECT 1 FROM visits", "dataset.view: "),
