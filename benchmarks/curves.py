@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -18,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.ratio import Ratio, seconds
-from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery
+from sharewell import Block, Budget, Curator, DataVector, Domain, Integer, LinearQuery
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.privacy.dry_run import DryCurator
@@ -139,21 +138,24 @@ def paid_rows() -> list[Curve]:
     )
     rng = np.random.default_rng(2)
 
-    def fresh() -> LinearQuery:
-        a, b = (sorted(rng.choice(200, 2, replace=False).tolist()) for _ in range(2))
-        return LinearQuery.of(domain, a=range(a[0], a[1]), b=range(b[0], b[1]))
+    def fresh(*b: int) -> LinearQuery:
+        """A rectangle, or for one value of b a range of a."""
+        sides = [range(*sorted(rng.choice(201, 2, replace=False).tolist())) for _ in range(2)]
+        return LinearQuery.of(domain, a=sides[0], b=b or sides[1])
 
-    bought, quotes, answers = 0, [], []
+    quotes, answers, statements, bought = [], [], [], 0
     for size in (10, 100, 500, 1_000, 2_000, 5_000, 10_000, ROWS):
-        start = time.perf_counter()
-        added = size - bought
         while bought < size:
-            mechanism.ask(fresh(), "ann")
-            bought += 1
-        answers.append((float(size), (time.perf_counter() - start) / added))
-        quotes.append((float(size), best(lambda: mechanism.preview(fresh(), "ann"), 5)))
+            rows = Block(domain, [fresh(at) for at in range(min(size - bought, 200))])
+            taken = seconds(lambda: mechanism.ask(rows, "ann")) / len(rows)  # noqa: B023
+            bought += len(rows)
+        statements.append((float(size), taken))
+        answers.append((float(size), best(lambda: mechanism.ask(fresh(), "ann"))))
+        quotes.append((float(size), best(lambda: mechanism.preview(fresh(), "ann"))))
+        bought += 3
     return [
-        curve("paid rows: a purchase", iter(answers), 2),
+        curve("paid rows: one bought alone", iter(answers), 2),
+        curve("paid rows: one of a statement with 200", iter(statements), 2),
         curve("paid rows: a quote", iter(quotes), 2),
     ]
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sharewell import Domain, Integer, LinearQuery
-from sharewell.errors import QueryError
+from sharewell import Binned, Domain, Integer, LinearQuery
+from sharewell.errors import DomainError, QueryError
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
 from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
+from sharewell.mechanisms.seed import marginals_of
 from sharewell.query.measure import Measure
 from tests.mechanisms.measurements import line_of, random_query
 from tests.mechanisms.oracle import dense
@@ -264,3 +265,19 @@ def test_a_row_of_a_seed_is_found_where_it_is_one():
 def test_a_seed_that_makes_no_sense_is_refused(parts, message):
     with pytest.raises(QueryError, match=message):
         MarginalSeed(line_of(2, 2), tuple(MarginalPart(s, k, Fraction(w)) for s, k, w in parts), "seed")
+
+
+def test_a_column_that_is_attribute_and_measure_can_be_named_as_either():
+    wage = Measure("wage", "wage", 0, 100, 1, nullable=True)
+    domain = Domain([Integer("age", 0, 9), Binned("wage", [0, 10, 50, 100])], [wage])
+    named = marginals_of(domain, [["age", "wage"], ["age", "SUM(wage)"], ["wage", "sum(wage)"]])
+    parts = [(part.attributes, part.vector) for part in named.parts]
+    assert parts == [((0, 1), 0), ((0,), 1), ((0,), 2), ((1,), 1), ((1,), 2)]
+    alone = Domain([Integer("age", 0, 9)], [wage])
+    assert (
+        marginals_of(alone, [["age", "wage"]]).parts == marginals_of(alone, [["age", "SUM(wage)"]]).parts
+    )
+    with pytest.raises(DomainError, match="Unknown measure 'hours'"):
+        marginals_of(domain, [["SUM(hours)"]])
+    with pytest.raises(QueryError, match="cannot be by wage, wage"):
+        marginals_of(domain, [["wage", "wage"]])

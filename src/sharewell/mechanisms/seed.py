@@ -75,8 +75,9 @@ def marginals_of(
 ) -> MarginalSeed:
     """The marginals over these sets of attributes only, with relative weights; a seed for any width.
 
-    A set that names a measure is the table of its sums, and of the number of its values. What no set
-    contains is undetermined until an analyst pays for it. The empty set is the total.
+    A set that names a measure is the table of its sums, and of the number of its values; a column that
+    is attribute and measure at once is the attribute, and `SUM(wage)` the measure. What no set contains
+    is undetermined until an analyst pays for it. The empty set is the total.
     """
     names = [list(each) for each in sets]
     _require_few_tables(len(names))
@@ -108,11 +109,22 @@ def tables(domain: Domain) -> MarginalSeed:
 
 
 def _tables(domain: Domain, names: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
-    """The attributes of a table, by position, and the vectors to measure of it."""
-    measures = [name for name in names if name in {measure.name for measure in domain.measures}]
-    if len(measures) > 1 or len(set(names)) < len(names):
+    """The attributes of a table, by position, and the vectors to measure of it.
+
+    A name is that of an attribute if there is one, and otherwise of a measure; `SUM(wage)` is always
+    the measure.
+    """
+    attributes, measures = list[str](), list[str]()
+    for name in names:
+        summed = None if name in domain.names else _SUM.fullmatch(name)
+        own = summed[1] if summed else name
+        is_measure = summed or (
+            name not in domain.names and name in {measure.name for measure in domain.measures}
+        )
+        (measures if is_measure else attributes).append(own)
+    if len(measures) > 1 or len(set(attributes)) < len(attributes):
         raise QueryError(f"A table of a seed cannot be by {', '.join(names)}.")
-    levels = sorted(domain.index(name) for name in names if name not in measures)
+    levels = sorted(map(domain.index, attributes))
     # The rows of a measure without NULL are counted by the table of counts.
     vectors = {vector for name in measures for vector in domain.vectors_of(name) if vector} or {0}
     return [(tuple(levels), vector) for vector in sorted(vectors)]
@@ -169,6 +181,7 @@ NAMED: dict[str, Callable[[Domain], Strategy]] = {
 }
 
 
+_SUM = re.compile(r"SUM\((.+)\)", re.IGNORECASE)
 _MARGINALS = re.compile(r"marginals\(([0-9]+)\)")
 #: The names that a configuration may give, for messages.
 KNOWN = (*NAMED, "planned", "tables", "optimized", "marginals(1)", "marginals(2)")
