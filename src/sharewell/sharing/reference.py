@@ -90,13 +90,14 @@ class Reference:
         self._weighted = np.zeros(size, dtype=np.longdouble)
         self._eliminated: _Elimination | None = None
         self._kriging: Kriging | None = None
+        self._stacked: tuple[MergedCells, Stack | None] | None = None
         #: Roughly the nanoseconds spent so far, counted and not measured: a `Sample` bounds them.
         self.work = 0.0
 
     def observe(self, measurement: Measurement) -> None:
         """Add a measurement."""
         self._measured.append(measurement)
-        self._eliminated = None
+        self._eliminated = self._stacked = None
         marginals = marginals_of(measurement)
         if marginals is not None:
             self._marginals += marginals
@@ -126,6 +127,7 @@ class Reference:
             ways = (self._in_long_doubles, self._in_decimals, self._by_rows, self._iteratively)
             tried = (way(cells, whole, with_values) for way in ways)
             found = next((each for each in tried if each is not None), None)
+            self._stacked = None
         if found is None:
             return None
         scales = [float(query.scale) for query in queries]
@@ -147,7 +149,15 @@ class Reference:
         return MergedCells(self._domain, [*self._rows, *queries], merge=not self._strategies)
 
     def _stack(self, cells: MergedCells, with_values: bool, most: int) -> Stack | None:
-        """Everything measured, over merged cells; None where the rows have too many weights."""
+        """Everything measured, over merged cells; None where the rows have too many weights.
+
+        The last one is kept: where one way cannot use it, the next one may.
+        """
+        if self._stacked is None or self._stacked[0] is not cells:
+            self._stacked = cells, self._new_stack(cells, with_values, most)
+        return self._stacked[1]
+
+    def _new_stack(self, cells: MergedCells, with_values: bool, most: int) -> Stack | None:
         weights = cells.weights(self._marginals)
         rows = cells.rows(self._rows, most) if weights <= most else None
         if rows is None:
