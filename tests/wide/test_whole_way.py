@@ -29,11 +29,11 @@ pytestmark = pytest.mark.slow
 
 ROWS, QUESTIONS = 20_000, 120
 ANALYSTS = ("ann", "ben", "cleo", "dan")
-#: What the curator writes after the review: four analysts, small prices, and a server for a test.
+#: What the curator writes after the review: four analysts, a smaller seed, and a server for a test.
 ANALYST = '[analysts.{}]\nshare = "1/5"\n'
 CHANGES = {
-    'query_budget = "1/100"': 'query_budget = "1/200"',
-    'seed = "tables"': 'seed = [["sex", "age"], ["race", "enrolled"], []]',
+    'seed_fraction = "9/10"': 'seed_fraction = "1/2"',
+    'seed = "planned"': 'seed = [["sex", "age"], ["race", "enrolled"], []]',
     "release_every = 0.1 ": "release_every = 0.002 ",
     "requests_per_second = 50 ": "requests_per_second = 100000 ",
     "max_queue_seconds = 5 ": "max_queue_seconds = 600 ",
