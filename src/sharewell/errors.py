@@ -47,10 +47,10 @@ public values only: none may contain a true count, nor anything computed from on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "AccessError",
@@ -166,6 +166,24 @@ class SharewellError(Exception):
         """Return what IPython and notebooks show in place of a traceback: the sentence, in red."""
         printable = "".join(each if each.isprintable() else "\ufffd" for each in str(self))
         return [f"\x1b[31m{printable}\x1b[0m"]
+
+
+#: How many further mistakes an error lists.
+MAX_MISTAKES = 20
+
+Mistake = TypeVar("Mistake", bound=SharewellError)
+
+
+def all_together(mistakes: Sequence[Mistake]) -> Mistake:
+    """Return the first of some mistakes, with the others in its hint."""
+    first, *others = mistakes
+    listed = {first.message}
+    for each in others[:MAX_MISTAKES]:
+        if each.message not in listed:
+            listed.add(each.message)
+            at = f" (line {each.where.line}, column {each.where.column})" if each.where else ""
+            first.hint = f"{first.hint} Also: {each.message}{at} {each.hint}".strip()
+    return first
 
 
 class DomainError(SharewellError, code="domain.invalid"):

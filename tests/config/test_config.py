@@ -389,3 +389,71 @@ def test_assumed_questions_are_the_marginals():
     assert [[query.key for query in asked] for asked in questions] == [
         [query.key for query in each] for each in expected
     ]
+
+
+def test_all_mistakes_of_a_file_are_reported_at_once():
+    text = """
+[dataset]
+source = "people.csv"
+populaton = 100
+max_rows = "many"
+[budget]
+epsilon = -1
+error_threshold = 20
+[attributes.age]
+type = "integer"
+low = 9
+high = 3
+[attributes.sex]
+type = "categry"
+[attributes.pay]
+type = "binned"
+edges = "none"
+colour = 1
+[measures.wage]
+low = 0
+[analysts.ann]
+share = "half"
+[analysts.ben]
+shar = "1/2"
+[mechanism]
+query_budget = "free"
+sed_fraction = "1/10"
+[scheduler]
+name = "fair"
+[service]
+realease_every = 1
+"""
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text)
+    shown = str(refused.value)
+    for part in (
+        "dataset.max_rows",
+        "'dataset.populaton'",
+        "budget.epsilon",
+        "attributes.age",
+        "attributes.sex.type",
+        "attributes.pay.edges",
+        "'attributes.pay.colour'",
+        "measures.wage.high is missing",
+        "measures.wage.step is missing",
+        "analysts.ann.share",
+        "analysts.ben.share is missing. Did you misspell it as 'shar'?",
+        "mechanism.query_budget",
+        "'mechanism.sed_fraction'",
+        "scheduler.name",
+        "'service.realease_every'",
+    ):
+        assert part in shown, part
+    assert "'analysts.ben.shar'" not in shown
+
+
+def test_a_part_is_checked_where_the_dataset_has_mistakes():
+    text = '[dataset]\nsource = 3\n[budget]\nepsilon = 1\nerror_threshold = "1%"\n'
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text)
+    shown = str(refused.value)
+    assert shown.startswith("dataset.source must be")
+    assert "No attributes are described." in shown
+    assert "No analysts are named." in shown
+    assert "percentage" not in shown

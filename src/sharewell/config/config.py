@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from itertools import combinations
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 
 from sharewell.config.rounding import round_grid
 from sharewell.config.section import (
+    Mistakes,
     Section,
     blame,
     read_tables,
@@ -506,20 +507,15 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
     # Misspelled tables first: otherwise everything in them would be reported as missing.
     sections = {name: top.section(name) for name in TABLES}
     top.end()
-    dataset = sections["dataset"].read_all(DATASET_OPTIONS)
-    sections["dataset"].end()
-    name = validate_table(dataset["name"], "dataset.name")
-    tables = _read_view(sections["tables"], dataset, path.parent)
-    source = _read_source(dataset, tables, sections["dataset"])
-    if dataset["max_rows_per_person"] > 1 and dataset["privacy_unit"] is None:
-        raise ConfigError(
-            "dataset.max_rows_per_person requires dataset.privacy_unit.",
-            hint="Name the column that identifies the person.",
-        )
-    _check_delimiter(dataset["delimiter"], "dataset")
-    domain = _read_domain(sections["attributes"], sections["measures"])
-    budget, threshold = _read_budget(sections["budget"], dataset["population"])
-    analysts = _read_analysts(sections["analysts"], budget)
+    # A part that depends on one with mistakes is read with a stand-in for it, to find its own mistakes.
+    mistakes = Mistakes()
+    found = mistakes.of(lambda: _read_dataset(sections["dataset"], sections["tables"], path.parent))
+    dataset, tables, source = found or (_STAND_IN, {}, "")
+    name = dataset["name"]
+    domain = mistakes.of(lambda: _read_domain(sections["attributes"], sections["measures"]))
+    read_budget = mistakes.of(lambda: _read_budget(sections["budget"], dataset["population"]))
+    budget, threshold = read_budget or (Budget.pure(1), 0.0)
+    analysts = mistakes.of(lambda: _read_analysts(sections["analysts"], budget)) or ()
     context = PublicContext(
         domain,
         budget,
@@ -528,7 +524,13 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         dataset["neighbours"],
         lambda: expected_workloads(domain, name, [each for each in analysts if each.expects]),
     )
-    scheduler_name, scheduler_options = _read_scheduler(sections["scheduler"])
+    scheduler = mistakes.of(lambda: _read_scheduler(sections["scheduler"]))
+    mechanism = mistakes.of(lambda: _read_mechanism(sections["mechanism"]))
+    names = [each.name for each in analysts]
+    service = mistakes.of(lambda: read_service(sections["service"], path, name, names))
+    mistakes.check()
+    scheduler_name, scheduler_options = scheduler
+    mechanism_values, mechanism_options = mechanism
     config = Config(
         path=path,
         text=text,
@@ -538,10 +540,10 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
         budget=budget,
         error_threshold=threshold,
         analysts=analysts,
-        make=_read_mechanism(sections["mechanism"], context),
+        make=_factory(mechanism_values, mechanism_options, context),
         scheduler_name=scheduler_name,
         scheduler_options=scheduler_options,
-        service=read_service(sections["service"], path, name, [each.name for each in analysts]),
+        service=service,
     )
     blame("scheduler", config.scheduler)
     if domain.size > MAX_CELLS and config.max_rows is None and config.measure == "copy":
@@ -550,6 +552,31 @@ def parse_config(text: str, path: Path = Path("sharewell.toml")) -> Config:
             hint="Set a public upper limit of the number of rows.",
         )
     return config
+
+
+#: What stands for the dataset where its table has mistakes.
+_STAND_IN: dict[str, Any] = {"name": "people", "population": 1, "neighbours": "add-remove"}
+
+
+def _read_dataset(
+    section: Section, tables: Section, folder: Path
+) -> tuple[dict[str, Any], dict[str, ViewTable], str | Path]:
+    """The options of the dataset, the tables of its view, and its source."""
+    values = section.read_only(DATASET_OPTIONS)
+    mistakes = Mistakes()
+    mistakes.of(lambda: validate_table(values["name"], "dataset.name"))
+    view = mistakes.of(lambda: _read_view(tables, values, folder))
+    source: Any = "" if mistakes.found else mistakes.of(lambda: _read_source(values, view, section))
+    if values["max_rows_per_person"] > 1 and values["privacy_unit"] is None:
+        mistakes.found.append(
+            ConfigError(
+                "dataset.max_rows_per_person requires dataset.privacy_unit.",
+                hint="Name the column that identifies the person.",
+            )
+        )
+    mistakes.of(lambda: _check_delimiter(values["delimiter"], "dataset"))
+    mistakes.check()
+    return values, view, source
 
 
 def _check_delimiter(delimiter: str | None, key: str) -> None:
@@ -590,8 +617,7 @@ def _read_view(section: Section, dataset: Mapping[str, Any], folder: Path) -> di
             )
     tables: dict[str, ViewTable] = {}
     for name, each in section.sections():
-        values = each.read_all(VIEW_TABLE_OPTIONS)
-        each.end()
+        values = each.read_only(VIEW_TABLE_OPTIONS)
         _check_delimiter(values["delimiter"], each.path)
         source = values["source"] or dataset["source"]
         if source is None:
@@ -620,8 +646,10 @@ def _read_view(section: Section, dataset: Mapping[str, Any], folder: Path) -> di
 
 
 def _read_domain(section: Section, summed: Section) -> Domain:
-    attributes = [_read_attribute(name, each) for name, each in section.sections()]
-    measures = [_read_measure(name, each) for name, each in summed.sections()]
+    mistakes = Mistakes()
+    attributes = [mistakes.of(partial(_read_attribute, section, name)) for name in section]
+    measures = [mistakes.of(partial(_read_measure, summed, name)) for name in summed]
+    mistakes.check()
     if not attributes:
         raise ConfigError(
             "No attributes are described.",
@@ -630,21 +658,17 @@ def _read_domain(section: Section, summed: Section) -> Domain:
     return blame("attributes", lambda: Domain(attributes, measures))
 
 
-def _read_attribute(name: str, section: Section) -> Attribute:
+def _read_attribute(parent: Section, name: str) -> Attribute:
+    section = parent.section(name)
     kind, options = ATTRIBUTE_TYPES[section.read(ATTRIBUTE_TYPE)]
     # The class reports what is missing.
-    given = {
-        each.name: section.read(each)
-        for each in (*options, *ATTRIBUTE_OPTIONS)
-        if section.has(each.name)
-    }
-    section.end()
+    given = section.read_only((*options, *ATTRIBUTE_OPTIONS), given=True)
     return blame(section.path, lambda: kind(name, **given))
 
 
-def _read_measure(name: str, section: Section) -> Measure:
-    values = section.read_all(MEASURE_OPTIONS)
-    section.end()
+def _read_measure(parent: Section, name: str) -> Measure:
+    section = parent.section(name)
+    values = section.read_only(MEASURE_OPTIONS)
     try:
         return Measure(name, **values | {"column": values["column"] or name})
     except DomainError as error:
@@ -663,8 +687,7 @@ def _example(low: Decimal, high: Decimal, step: Decimal, **_: Any) -> str:
 
 
 def _read_budget(section: Section, population: int | None) -> tuple[Budget, float]:
-    values = section.read_all(BUDGET_OPTIONS)
-    section.end()
+    values = section.read_only(BUDGET_OPTIONS)
     epsilon, delta = values["epsilon"], values["delta"]
     threshold = _read_threshold(values["error_threshold"], population)
     if delta is None:
@@ -689,17 +712,21 @@ def _read_threshold(value: Any, population: int | None) -> float:
 
 
 def _read_analysts(section: Section, budget: Budget) -> tuple[Analyst, ...]:
-    found: list[Analyst] = []
+    mistakes = Mistakes()
     known: dict[str, str] = {}
-    for name, own in section.sections():
+
+    def read(name: str) -> Analyst:
+        own = section.section(name)
         validate_person(name, "analysts")
         if (same := known.setdefault(name.casefold(), name)) != name:
             raise ConfigError(
                 f"analysts: {same!r} and {name!r} differ only in case.", hint="Rename one of them."
             )
-        values = own.read_all(ANALYST_OPTIONS)
-        own.end()
-        found.append(Analyst(name, values["share"] * budget.total, tuple(values["expects"])))
+        values = own.read_only(ANALYST_OPTIONS)
+        return Analyst(name, values["share"] * budget.total, tuple(values["expects"]))
+
+    found = [mistakes.of(partial(read, name)) for name in section]
+    mistakes.check()
     if not found:
         raise ConfigError("No analysts are named.", hint='Name one: [analysts.ann] with share = "1/2".')
     total = sum((analyst.share for analyst in found), Fraction(0)) / budget.total
@@ -711,10 +738,16 @@ def _read_analysts(section: Section, budget: Budget) -> tuple[Analyst, ...]:
     return tuple(found)
 
 
-def _read_mechanism(section: Section, context: PublicContext) -> MechanismFactory:
+def _read_mechanism(section: Section) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The name and independence of the mechanism, and the options that it declares."""
     values = section.read_all(MECHANISM_OPTIONS)
+    return values, _read_options(section, values["name"], MECHANISMS)
+
+
+def _factory(
+    values: dict[str, Any], options: dict[str, Any], context: PublicContext
+) -> MechanismFactory:
     kind = MECHANISMS[values["name"]]
-    options = _read_options(section, values["name"], MECHANISMS)
     return MechanismFactory(
         kind, blame("mechanism", lambda: kind.arguments(options, context)), values["independent"]
     )
@@ -728,18 +761,25 @@ def _read_scheduler(section: Section) -> tuple[str, dict[str, Any]]:
 
 def _read_options(section: Section, name: str, kinds: Mapping[str, Any]) -> dict[str, Any]:
     """The options that a mechanism or scheduler declares; those of others are refused."""
-    values = section.read_all(kinds[name].options)
+    mistakes = Mistakes()
+    values = mistakes.of(lambda: section.read_all(kinds[name].options))
     for key in section:
         having = [
             other for other, kind in kinds.items() if any(key == each.name for each in kind.options)
         ]
         if having and name not in having:
-            raise ConfigError(
-                f"{section.where(key)} is not an option of {name!r}.",
-                hint=f"Remove it, or set {section.where('name')} to {' or '.join(map(repr, having))}.",
+            section.has(key)  # known, if not here
+            instead = " or ".join(map(repr, having))
+            mistakes.found.append(
+                ConfigError(
+                    f"{section.where(key)} is not an option of {name!r}.",
+                    hint=f"Remove it, or set {section.where('name')} to {instead}.",
+                )
             )
-    section.end()
-    return values
+    mistakes.of(section.end)
+    mistakes.check()
+    found: dict[str, Any] = values
+    return found
 
 
 def _count_by(columns: str, domain: Domain) -> GroupedBlock:

@@ -7,10 +7,18 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sharewell.errors import ConfigError, Location, SharewellError, SqlError, Suggestion
+from sharewell.errors import (
+    ConfigError,
+    Location,
+    SharewellError,
+    SqlError,
+    Suggestion,
+    all_together,
+)
 from sharewell.options import REQUIRED, Option, ValueType
 from sharewell.query.attribute import Boolean
 from sharewell.query.domain import Domain
@@ -101,6 +109,26 @@ def blame(key: str, make: Callable[[], Made]) -> Made:
         raise ConfigError(f"{key}: {error.message}", hint=error.hint) from None
 
 
+class Mistakes:
+    """What is wrong with a file: collected while it is read, and raised together."""
+
+    def __init__(self) -> None:
+        self.found: list[ConfigError] = []
+
+    def of(self, read: Callable[[], Any]) -> Any:
+        """Call `read`, and collect the error that it raises; None if it raises one."""
+        try:
+            return read()
+        except ConfigError as error:
+            self.found.append(error)
+            return None
+
+    def check(self) -> None:
+        """Raise what was collected as one error."""
+        if self.found:
+            raise all_together(self.found)
+
+
 class Section:
     """One table of a file."""
 
@@ -110,6 +138,8 @@ class Section:
         self.path = path
         self._values = values
         self._known: set[str] = set()
+        #: Unknown keys that a missing key was probably meant by.
+        self._misspelled: set[str] = set()
 
     def where(self, key: str) -> str:
         """The full name of a key."""
@@ -124,9 +154,25 @@ class Section:
         """The value of an option, or its default; both are validated and converted."""
         return self.get(option.name, option.type, option.default)
 
-    def read_all(self, declared: Iterable[Option]) -> dict[str, Any]:
-        """The values of options by name."""
-        return {option.name: self.read(option) for option in declared}
+    def read_all(self, declared: Iterable[Option], *, given: bool = False) -> dict[str, Any]:
+        """The values of options by name, or of those that are given; mistakes are raised together."""
+        mistakes = Mistakes()
+        values = {
+            option.name: mistakes.of(partial(self.read, option))
+            for option in declared
+            if self.has(option.name) or not given
+        }
+        mistakes.check()
+        return values
+
+    def read_only(self, declared: Iterable[Option], *, given: bool = False) -> dict[str, Any]:
+        """The same, and refuse all other keys."""
+        mistakes = Mistakes()
+        values = mistakes.of(lambda: self.read_all(declared, given=given))
+        mistakes.of(self.end)
+        mistakes.check()
+        found: dict[str, Any] = values
+        return found
 
     def get(self, key: str, kind: ValueType, default: Any = REQUIRED) -> Any:
         """The value of a key, or a default; both are validated and converted."""
@@ -138,6 +184,7 @@ class Section:
 
     def _missing(self, key: str, kind: ValueType) -> ConfigError:
         near = difflib.get_close_matches(key, self._values.keys() - self._known, n=1)
+        self._misspelled |= {*near}
         meant = f" Did you misspell it as {near[0]!r}?" if near else ""
         return ConfigError(
             f"{self.where(key)} is missing.{meant}",
@@ -159,14 +206,19 @@ class Section:
             yield key, Section(self._values[key], self.where(key))
 
     def end(self) -> None:
-        """Refuse unknown keys."""
+        """Refuse unknown keys, all together."""
+        mistakes: list[ConfigError] = []
         for key in self._values:
-            if key in self._known:
+            if key in self._known | self._misspelled:
                 continue
             near = difflib.get_close_matches(key, self._known, n=1)
             known = ", ".join(sorted(self._known)) or "none"
-            raise ConfigError(
-                f"Unknown key {self.where(key)!r}.",
-                hint=f"Did you mean {near[0]!r}?" if near else f"Known keys: {known}.",
-                suggestion=Suggestion(self.where(key), self.where(near[0])) if near else None,
+            mistakes.append(
+                ConfigError(
+                    f"Unknown key {self.where(key)!r}.",
+                    hint=f"Did you mean {near[0]!r}?" if near else f"Known keys: {known}.",
+                    suggestion=Suggestion(self.where(key), self.where(near[0])) if near else None,
+                )
             )
+        if mistakes:
+            raise all_together(mistakes)

@@ -90,8 +90,7 @@ class Service:
 
 def read_service(section: Section, path: Path, name: str, analysts: Collection[str]) -> Service:
     """Read the table of the file at `path`; `name` is the dataset's."""
-    values = section.read_all(SERVICE_OPTIONS)
-    section.end()
+    values = section.read_only(SERVICE_OPTIONS)
     values["ledger"] = _ledger(section, path, values["ledger"], f"{name}.ledger.sqlite")
     for key in ("witness", "ledger_key"):
         if values[key] is not None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import Location, QueryError, QueryTooComplex
+from sharewell.errors import Location, QueryError, QueryTooComplex, all_together
 from sharewell.query.attribute import Binned
 from sharewell.query.expression import (
     Aggregate,
@@ -43,9 +43,6 @@ from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 MAX_QUERIES = 2**16
 #: The maximum size of an expression times the number of groups.
 MAX_STEPS_OF_ROWS = 2**22
-
-#: How many further mistakes an error tells.
-MAX_MISTAKES = 9
 
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
@@ -576,18 +573,6 @@ def _name_key(node: exp.Column) -> NameKey:
 def _alias_keys(item: exp.Expr) -> tuple[NameKey, ...]:
     """Return what names an item's alias: exactly, in quotes, or ignoring case."""
     return ((True, item.alias), (False, item.alias.casefold())) if item.alias else ()
-
-
-def all_together(mistakes: list[QueryError]) -> QueryError:
-    """Return the first mistake, with all others in its hint."""
-    first, *others = mistakes
-    texts = {first.message: None}
-    for each in others[:MAX_MISTAKES]:
-        if each.message not in texts:
-            texts[each.message] = None
-            at = f" (line {each.where.line}, column {each.where.column})" if each.where else ""
-            first.hint = f"{first.hint} Also: {each.message}{at} {each.hint}"
-    return first
 
 
 def too_large(size: int, limit: int, where: Location | None = None) -> QueryTooComplex:

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import QueryError, QueryTooComplex
+from sharewell.errors import QueryError, QueryTooComplex, all_together
 from sharewell.query.expression import (
     Aggregate,
     Average,
@@ -32,7 +32,7 @@ from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.cells import group_key
 from sharewell.query.sql.forms import Forms, Terms
 from sharewell.query.sql.rewrite import rewrite
-from sharewell.query.sql.select import all_together, compile_select, too_large
+from sharewell.query.sql.select import compile_select, too_large
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.statement import ALWAYS, Projection, Statement
 
