@@ -139,7 +139,7 @@ class Writer:
             "SUM(wage)",
             "AVG(wage)",
             "COUNT(wage)",
-            lambda: f"SUM(wage) FILTER (WHERE {self.condition(1)})",
+            lambda: f"COALESCE(SUM(wage) FILTER (WHERE {self.condition(1)}), 0)",
             "MEDIAN(age)",
             f"QUANTILE_CONT(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
             f"QUANTILE_DISC(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
