@@ -56,7 +56,9 @@ def fresh() -> CacheReconstruct:
 
 
 def quoted(mechanism: CacheReconstruct, sql: str, analyst: str) -> Fraction:
-    return serialization.quote(mechanism, compile_sql(sql, DOMAIN), analyst).cost
+    cost = serialization.quote(mechanism, compile_sql(sql, DOMAIN), analyst).cost
+    assert cost is not None
+    return cost
 
 
 def charged(mechanism: CacheReconstruct, sql: str, analyst: str) -> Fraction:
