@@ -24,9 +24,9 @@ from sharewell.query.expression import Constant, type_of
 from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
-from sharewell.query.predicate import Predicate, TruthSet, TruthValue, balanced, evaluate
+from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate
 from sharewell.query.sql.cells import CellValues, evaluate_cells, mask_query
-from sharewell.query.sql.conditions import Conditions, is_null
+from sharewell.query.sql.conditions import ColumnTruth, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import shortened
 
@@ -68,17 +68,14 @@ class Aggregates(Conditions):
         """Return the query that counts the rows on which a condition is true."""
 
         def leaf(node: Predicate, unknown: bool) -> LinearQuery:
+            if isinstance(node, ColumnTruth):
+                mask = node.possible if unknown else node.true
+                return self._cells(node.column, mask[node.column.groups] if node.column.bins else mask)
             if not isinstance(node, TruthValue):
                 raise TypeError(f"{node!r} is not a predicate over cells")
             return self.everything if node.decide(unknown) else LinearQuery.zero(self.source.domain)
 
         return evaluate(self.compile(condition), False, leaf)
-
-    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
-        """Return the cells whose labels match."""
-        masks = [true, true | unknown] if unknown.any() else [true]
-        sets = [self._cells(column, mask[column.groups] if column.bins else mask) for mask in masks]
-        return TruthSet(sets[0], sets[-1])
 
     def _cells(self, column: Column, weights: Weights | Mask) -> LinearQuery:
         return LinearQuery.of_vectors(self.source.domain, {column.level: weights})

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -56,9 +55,38 @@ _LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp
 Truth = tuple[Mask, Mask]
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnTruth(Predicate):
+    """A leaf given by masks over a column's labels: where it is true, and where true or unknown."""
+
+    column: Column
+    true: Mask
+    possible: Mask
+
+
+def _on_column(column: Column, true: Mask, unknown: Mask) -> ColumnTruth:
+    return ColumnTruth(column, true, true | unknown)
+
+
+def _merged(parts: Iterable[Predicate], combine: Callable[[Mask, Mask], Mask]) -> tuple[Predicate, ...]:
+    """Combine parts about the same column by their masks: thousands of queries would be slow."""
+    found: dict[object, Predicate] = {}
+    for place, part in enumerate(parts):
+        if not isinstance(part, ColumnTruth):
+            found[place] = part
+            continue
+        key = part.column.level, part.column.name
+        before = found.setdefault(key, ColumnTruth(part.column, part.true.copy(), part.possible.copy()))
+        if isinstance(before, ColumnTruth):
+            # In place, on the copy that this function made.
+            combine(before.true, part.true)
+            combine(before.possible, part.possible)
+    return tuple(found.values())
+
+
 @dataclass
-class Conditions(ABC):
-    """Compiles conditions; a subclass says what the labels of a column select."""
+class Conditions:
+    """Compiles conditions over the cells of columns."""
 
     source: Source
 
@@ -68,10 +96,6 @@ class Conditions(ABC):
     def _leaf(self, node: exp.Expr) -> Expression | None:
         """Read a column as a field of an expression."""
         return field_of(self.source.column(node)) if isinstance(node, exp.Column) else None
-
-    @abstractmethod
-    def on_column(self, column: Column, true: Mask, unknown: Mask) -> Predicate:
-        """Return the predicate for masks over a column's labels."""
 
     def on_cells(self, node: exp.Expr) -> Predicate:
         """Return the predicate for a condition that is evaluated on every cell."""
@@ -100,9 +124,9 @@ class Conditions(ABC):
             case exp.Paren():
                 return self.compile(node.this)
             case exp.And():
-                return And(tuple(map(self.compile, chain(node))))
+                return And(_merged(map(self.compile, chain(node)), operator.iand))
             case exp.Or():
-                return Or(tuple(map(self.compile, chain(node))))
+                return Or(_merged(map(self.compile, chain(node)), operator.ior))
             case exp.Not():
                 return Not(self.compile(node.this))
             case exp.Is():
@@ -141,9 +165,9 @@ class Conditions(ABC):
         if other is None:
             return TruthValue(None)
         if symbol not in ("=", "<>"):
-            return self.on_column(column, *self._ordered(node, column, symbol, other))
+            return _on_column(column, *self._ordered(node, column, symbol, other))
         position = self._position(node, column, other, symbol)
-        equal = self.on_column(column, *_one_of(column, [position]))
+        equal = _on_column(column, *_one_of(column, [position]))
         return equal if symbol == "=" else Not(equal)
 
     def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> Truth:
@@ -218,7 +242,7 @@ class Conditions(ABC):
             for member, constant in zip(members, constants, strict=True)
             if constant is not None and not isinstance(constant, Column | Call)
         ]
-        return self.on_column(operand, *_one_of(operand, positions, null=None in constants))
+        return _on_column(operand, *_one_of(operand, positions, null=None in constants))
 
     def _is(self, node: exp.Is) -> Predicate:
         this, right = node.this.unnest(), node.expression
@@ -231,7 +255,7 @@ class Conditions(ABC):
             return IsTruth(self.compile(this), None)
         operand = self.operand(this)
         if isinstance(operand, Column):
-            return self.on_column(operand, *is_null(operand))
+            return _on_column(operand, *is_null(operand))
         return self.on_cells(node)
 
     def _like(self, node: exp.Like, escape: str) -> Predicate:
@@ -247,7 +271,7 @@ class Conditions(ABC):
             labels = [label for label in operand.labels if isinstance(label, str)]
             matches = like_matcher(node, self.source, pattern, escape, max(map(len, labels)))
             positions = [operand.positions[label] for label in labels if matches(label)]
-            liked = self.on_column(operand, *_one_of(operand, positions))
+            liked = _on_column(operand, *_one_of(operand, positions))
         else:
             message = f'LIKE requires text, but column "{operand.name}" is not text.'
             raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
@@ -258,7 +282,7 @@ class Conditions(ABC):
         operand = self.operand(node)
         match operand:
             case Column(attribute=Boolean() as attribute):
-                return self.on_column(operand, attribute.mask([1]), ~attribute.mask([0, 1]))
+                return _on_column(operand, attribute.mask([1]), ~attribute.mask([0, 1]))
             case Column():
                 message = f'Column "{operand.name}" is not boolean.'
                 raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
