@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 from playwright.sync_api import expect
 
 from tests.web.conftest import CURATOR, ONE, ask, type_sql
-from tests.web.looks import NARROW, WIDE, check_looks
+from tests.web.looks import NARROW, PLACES, WIDE, check_looks
 
 TWO_GROUPS = "SELECT region, works, COUNT(*) FROM people GROUP BY region, works"
 MANY = ", ".join(f"COUNT(*) FILTER (WHERE age = {age}) AS at_{age}" for age in range(40))
@@ -40,11 +40,11 @@ def test_every_state_of_the_analysts_page_looks_well(judged, opened):
     type_sql(page, "")
     ask(page, FORTY_COLUMNS, "Ask for free")
     page.get_by_role("tab", name="Table").click()
-    check_looks(page)
+    check_looks(page, only=PLACES)
     page.context.set_offline(True)
     type_sql_only(page, " ")
     expect(page.get_by_text("The service cannot be reached.")).to_be_visible()
-    check_looks(page)
+    check_looks(page, only=PLACES)
     page.context.set_offline(False)
     page.get_by_role("button", name="Account of cleo").click()
     page.get_by_role("menuitem", name="Sign out").click()
