@@ -197,7 +197,7 @@ export function HeatMap({ rows, column, title, columns }) {
   const byCell = new Map(rows.map((row) => [`${label(row[ofRow])}\n${label(row[ofColumn])}`, row[column]]));
   const values = finite(rows.map((row) => row[column].value ?? NaN));
   const most = Math.max(...values.map(Math.abs), 1e-9);
-  const left = Math.min(Math.max(...down.map((each) => each.length)) * 7.2 + 14, width * 0.3);
+  const left = Math.min(Math.max(columns[ofRow].name.length, ...down.map((each) => each.length)) * 7.2 + 16, width * 0.3);
   const widest = Math.max(...rows.map((row) => number(row[column].value, halfWidth(row[column])).length));
   const cell = Math.max(7.4 * widest + 14, 56, (width - left - 4) / across.length);
   const line = down.length > 30 ? 20 : 34;
