@@ -126,7 +126,7 @@ class TokenStore:
 
     @property
     def was_paused(self) -> bool:
-        """Whether the dataset was paused at the last look, for callers who were just authenticated."""
+        """Whether the dataset was paused when the file was last looked at."""
         return self._contents.paused
 
     @property
