@@ -143,6 +143,11 @@ def test_clickhouse_has_the_same_cells(expected):
         rows = [list(row.values()) for row in table.to_pylist()]
         client.insert(name, rows, column_names=table.column_names)
     client.command("CREATE VIEW IF NOT EXISTS seen AS SELECT * FROM visits")
+    # A division by NULL is infinite beneath its NULL.
+    view = "SELECT person, SUM(1 / fee) AS fees FROM visits GROUP BY person"
+    people = PersonView(view, {"visits": ViewTable("chdb://", unit="person")})
+    known = vectorize(people, Domain([Binned("fees", [-1, 0, 1, 99], nullable=True)]), "person")
+    assert known.counts.tolist() == [1, 2, 2, 2]
     assert cells("chdb://") == expected
     with pytest.raises(SourceError, match="'visits' is a view of the database"):
         cells("chdb://", visits="seen")

@@ -58,6 +58,9 @@ TYPES = {
     "Float64": "double",
 }
 
+#: The integers that expressions are cast to.
+INTEGERS = {Type.TINYINT: "Int8", Type.SMALLINT: "Int16", Type.INT: "Int32", Type.BIGINT: "Int64"}
+
 #: The years of a Date32.
 YEARS = (1900, 2299)
 
@@ -132,6 +135,10 @@ class ClickHouse(SqlEngine):
                 )
             case exp.Cast() if node.to.this is Type.DATE:
                 return _date(node.this)
+            case exp.Cast() if node.to.this in INTEGERS:
+                # A cast is computed for NULL too, from what is stored beneath, and fails on infinity.
+                integer = exp.Literal.string(INTEGERS[node.to.this])
+                return exp.Anonymous(this="accurateCastOrNull", expressions=[node.this, integer])
             case exp.Length():
                 return exp.Anonymous(this="lengthUTF8", expressions=[node.this])
             case exp.Substring():
