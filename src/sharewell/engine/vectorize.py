@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 
 import numpy as np
 from sqlglot import exp
 
-from sharewell.engine.base import Engine
+from sharewell.engine.base import Engine, SourceColumn
 from sharewell.engine.cells import (
     Placement,
     Type,
@@ -19,11 +19,11 @@ from sharewell.engine.cells import (
     is_null,
     placement,
 )
-from sharewell.engine.data_vector import MAX_ROWS, DataVector
+from sharewell.engine.data_vector import MAX_DENSE, MAX_ROWS, DataVector
 from sharewell.engine.sources import TIMEOUT, CsvFormat
 from sharewell.engine.view_tables import open_rows
 from sharewell.errors import DomainTooLarge, SourceError
-from sharewell.query.attribute import Attribute
+from sharewell.query.attribute import Attribute, Category
 from sharewell.query.domain import MAX_CELLS, Domain
 
 
@@ -101,9 +101,50 @@ def cell_counts(
     Its columns are a code for each attribute, then those of `sums_of_vectors`. Rows outside the domain,
     and rows without a person, are excluded; `most` rows of every person are kept, chosen with a key.
     """
-    rows, names = kept_rows(domain, engine, privacy_unit, most=most, key=key), code_names(domain)
+    names = code_names(domain)
+    texts = _texts(domain, engine) if privacy_unit is None else {}
+    if texts:
+        rows = _coded_rows(domain, engine, texts)
+    else:
+        rows = kept_rows(domain, engine, privacy_unit, most=most, key=key)
     sums = [sum_.as_(name) for name, sum_ in sums_of_vectors(domain).items()]
-    return exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
+    counted = exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
+    return _with_codes(counted, domain, texts) if texts else counted
+
+
+def _texts(domain: Domain, engine: Engine) -> dict[str, Category]:
+    """Return the categories that are counted by their text, by the names of their codes.
+
+    There are few texts once rows are counted, and finding the cell of a text takes longer than counting
+    it. An engine with enumerations finds it at once; with a cell for others there could be any number of
+    texts, and in a large domain most rows differ.
+    """
+    if domain.size > MAX_DENSE:
+        return {}
+    return {
+        name: attribute
+        for name, attribute in zip(code_names(domain), domain.attributes, strict=True)
+        if isinstance(attribute, Category)
+        and attribute.other_cell is None
+        and not engine.has_enumerations
+        and engine.columns[attribute.name].type.this in exp.DataType.TEXT_TYPES
+    }
+
+
+def _with_codes(counted: exp.Select, domain: Domain, texts: Mapping[str, Category]) -> exp.Select:
+    """Replace texts that were counted by codes, and add up what has the same code."""
+    selected: list[exp.Expr] = []
+    for name in code_names(domain):
+        code: exp.Condition = exp.column(name)
+        if (attribute := texts.get(name)) is not None:
+            text = SourceColumn(attribute.name, exp.DataType.build("text"), code)
+            cell = _cell(attribute, placement(attribute, text, compare_labels))
+            code = exp.cast(cell, _code_type(attribute.size))
+        selected.append(code.as_(name))
+    names, sums = code_names(domain), list(sums_of_vectors(domain))
+    coded = exp.select(*selected, *sums).from_(counted.subquery("counted"))
+    totals = [exp.cast(exp.Sum(this=exp.column(each)), Type.BIGINT).as_(each) for each in sums]
+    return exp.select(*names, *totals).from_(coded.subquery("coded")).group_by(*names)
 
 
 def kept_rows(
@@ -176,15 +217,18 @@ def sums_of_vectors(domain: Domain) -> dict[str, exp.Expression]:
     return sums
 
 
-def _coded_rows(domain: Domain, engine: Engine) -> exp.Select:
-    """Return the codes of every row that has a cell, and its centred values."""
+def _coded_rows(domain: Domain, engine: Engine, texts: Collection[str] = ()) -> exp.Select:
+    """Return the codes of every row that has a cell, some of them as text, and its centred values."""
     columns = engine.columns
     selected: list[exp.Expr] = []
     kept: list[exp.Condition | None] = []
     for name, attribute in zip(code_names(domain), domain.attributes, strict=True):
         look_up = enumerate_labels if engine.has_enumerations else compare_labels
         placed = placement(attribute, columns[attribute.name], look_up)
-        selected.append(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))
+        if name in texts:
+            selected.append(columns[attribute.name].value.as_(name))
+        else:
+            selected.append(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))
         kept.append(_kept(attribute, placed))
     for i, measure in enumerate(domain.measures):
         value = centred_value(measure, columns[measure.column])
