@@ -248,3 +248,41 @@ def test_more_numbers_than_are_wanted_are_refused_before_they_are_made():
     assert calls(text, domain, most=9_999) < calls(text, domain, most=10_000)
     # Some combinations of a column with its own bins are impossible, and are not counted.
     assert len(compile_anew(f"{COUNT} GROUP BY b, tens", domain, "people", 100).queries) == 100
+
+
+GRID = Domain([Integer("a", 0, 99), Integer("b", 0, 99)])
+CELLS = "FROM people GROUP BY a, b"
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "COUNT(*) / SUM(COUNT(*)) OVER ()",
+        "100.0 * COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY a)",
+        "SUM(COUNT(*)) OVER () * 100 - SUM(COUNT(*)) OVER (PARTITION BY b)",
+        "AVG(COUNT(*)) OVER (PARTITION BY a, b)",
+        "SUM(COUNT(*)) OVER (PARTITION BY a, b ORDER BY b)",
+    ],
+)
+def test_a_total_that_ten_thousand_rows_share_is_computed_once(number, monkeypatch):
+    monkeypatch.setattr("sharewell.query.sql.forms.MAX_COMPUTED", 1_100_000 if "-" in number else 80_000)
+    assert compile_anew(f"SELECT a, b, {number} {CELLS}", GRID, "people").size == 10_000
+
+
+@pytest.mark.parametrize(
+    "number", ["SUM(COUNT(*)) OVER (ORDER BY a, b)", "COUNT(*) - SUM(COUNT(*)) OVER ()"]
+)
+def test_totals_of_too_many_numbers_are_refused_before_they_are_computed(number):
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        with pytest.raises(QueryTooComplex, match="adds up too many numbers"):
+            compile_anew(f"SELECT a, b, {number} {CELLS}", GRID, "people")
+    finally:
+        sys.setprofile(None)
+    assert calls < 2_000_000

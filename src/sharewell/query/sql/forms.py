@@ -20,8 +20,9 @@ from sharewell.query.expression import (
     call,
 )
 
-#: The maximum number of coefficients of all forms of a statement.
+#: The maximum number of coefficients of all forms of a statement, and of all that are computed for them.
 MAX_TERMS = 2**20
+MAX_COMPUTED = 2**21
 
 #: The coefficients of one number, by the place of the answer.
 Terms = dict[int, Fraction]
@@ -36,6 +37,7 @@ class Forms:
     forms: list[Form] = field(default_factory=list)
     _places: dict[Form, int] = field(default_factory=dict)
     _terms: int = 0
+    _computed: int = 0
 
     @property
     def size(self) -> int:
@@ -51,15 +53,36 @@ class Forms:
     def add(self, terms: Terms) -> int:
         """Add a form, and return its place; equal forms have the same."""
         form = tuple(sorted((at, factor) for at, factor in terms.items() if factor))
-        if form not in self._places:
+        place = self._places.setdefault(form, len(self.forms))
+        if place == len(self.forms):
             self._terms += len(form)
             if self._terms > MAX_TERMS:
-                raise QueryTooComplex(
-                    "The result adds up too many numbers.", hint="Group by fewer values."
-                )
-            self._places[form] = len(self.forms)
+                raise _too_many()
             self.forms.append(form)
-        return self._places[form]
+        return place
+
+    def compute(self, terms: Terms) -> Terms:
+        """Return terms that were computed, and refuse those beyond what a statement may compute."""
+        self._computed += len(terms)
+        if self._computed > MAX_COMPUTED:
+            raise _too_many()
+        return terms
+
+    def scaled(self, rows: Sequence[Terms], factors: Sequence[Fraction]) -> list[Terms]:
+        """Multiply the terms of every row by its factor; rows that share both are computed once."""
+        known: dict[tuple[int, Fraction], Terms] = {}
+        for own, factor in zip(rows, factors, strict=True):
+            if (id(own), factor) not in known:
+                known[id(own), factor] = self.compute({at: factor * each for at, each in own.items()})
+        return [known[id(own), factor] for own, factor in zip(rows, factors, strict=True)]
+
+    def added(self, left: Sequence[Terms], right: Sequence[Terms]) -> list[Terms]:
+        """Add the terms of every row; rows that share both are computed once."""
+        known: dict[tuple[int, int], Terms] = {}
+        for a, b in zip(left, right, strict=True):
+            if (id(a), id(b)) not in known:
+                known[id(a), id(b)] = self.compute(_sum(a, b))
+        return [known[id(a), id(b)] for a, b in zip(left, right, strict=True)]
 
     def add_all(self, rows: Sequence[Terms]) -> tuple[int, ...]:
         """Add the forms of all rows of the result."""
@@ -71,7 +94,8 @@ class Forms:
         """Return the coefficients of an expression in each row; None if it is not linear."""
         match expression:
             case Linear(forms):
-                return [dict(self.forms[at]) for at in forms]
+                shared = {at: self.compute(dict(self.forms[at])) for at in dict.fromkeys(forms)}
+                return [shared[at] for at in forms]
             case Aggregate(block, None, count, middle):
                 found: list[Terms] = [{self.starts[block] + row: Fraction(1)} for row in range(rows)]
                 if count is not None:
@@ -80,12 +104,9 @@ class Forms:
                 return found
             case Call(function, (left, right)) if function.name in ("+", "-"):
                 a, b = self.terms(left, rows), self.terms(right, rows)
-                sign = 1 if function.name == "+" else -1
-                return (
-                    None
-                    if a is None or b is None
-                    else [_sum(x, y, sign) for x, y in zip(a, b, strict=True)]
-                )
+                if b is not None and function.name == "-":
+                    b = self.scaled(b, [Fraction(-1)] * rows)
+                return None if a is None or b is None else self.added(a, b)
             case Call(function, (left, right)) if function.name in ("*", "/"):
                 inner, factors = self.terms(left, rows), _numbers(right, rows)
                 if function.name == "*" and inner is None:
@@ -94,11 +115,11 @@ class Forms:
                     return None
                 if function.name == "/":
                     factors = [1 / factor if factor else Fraction(0) for factor in factors]
-                return [_scale(own, factor) for own, factor in zip(inner, factors, strict=True)]
+                return self.scaled(inner, factors)
             case Call(function, (argument,)) if function.name in ("negate", "number"):
                 inner = self.terms(argument, rows)
                 factor = Fraction(-1 if function.name == "negate" else 1)
-                return None if inner is None else [_scale(own, factor) for own in inner]
+                return None if inner is None else self.scaled(inner, [factor] * rows)
         return None
 
 
@@ -139,10 +160,8 @@ def simplified(expression: Expression, forms: Forms, rows: int) -> Expression:
         ):
             if name == "/":
                 factors = [1 / each for each in factors]
-            above = [
-                _scale(dict(forms.forms[at]), each)
-                for at, each in zip(ratio.numerators, factors, strict=True)
-            ]
+            numerators = forms.terms(Linear(ratio.numerators), rows) or []
+            above = forms.scaled(numerators, factors)
             return Ratio(forms.add_all(above), ratio.denominators, ratio.positive)
     return call_again(expression, arguments)
 
@@ -173,12 +192,9 @@ def _not_zero(expression: Expression) -> Expression:
     return expression
 
 
-def _sum(a: Terms, b: Terms, sign: int) -> Terms:
-    found = dict(a)
-    for at, factor in b.items():
-        found[at] = found.get(at, Fraction(0)) + sign * factor
-    return found
+def _sum(a: Terms, b: Terms) -> Terms:
+    return {**a, **b} | {at: a[at] + b[at] for at in a.keys() & b.keys()}
 
 
-def _scale(terms: Terms, factor: Fraction) -> Terms:
-    return {at: factor * own for at, own in terms.items()}
+def _too_many() -> QueryTooComplex:
+    return QueryTooComplex("The result adds up too many numbers.", hint="Group by fewer values.")

@@ -5,8 +5,10 @@ The rows are the groups, all of them public, so a window sums answers that are b
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -46,12 +48,8 @@ def compile_window(draft: Draft, node: exp.Window) -> Expression:
         if order:
             message = "A running average is not supported."
             raise draft.source.error(node, message, "Remove ORDER BY from the window, or use SUM.")
-        sizes = {part: partitions.count(part) for part in set(partitions)}
-        shared: dict[int, Terms] = {}
-        for part in sizes:
-            first = sums[partitions.index(part)]
-            shared[part] = {at: factor / sizes[part] for at, factor in first.items()}
-        sums = [shared[part] for part in partitions]
+        sizes = Counter(partitions)
+        sums = draft.forms.scaled(sums, [Fraction(1, sizes[part]) for part in partitions])
     return Linear(draft.forms.add_all(sums))
 
 
@@ -114,25 +112,26 @@ def _running(
             raise draft.source.error(node, message, "Order by a column of GROUP BY.")
         keys.append((key, key.source.ranks))
     found: list[Terms] = [{}] * len(terms)
-    for part in set(partitions):
-        rows = [row for row in range(len(terms)) if partitions[row] == part]
+    parts: dict[int, list[int]] = defaultdict(list)
+    for row, part in enumerate(partitions):
+        parts[part].append(row)
+    one_by_one = spec is not None and spec.args.get("kind") == "ROWS"
+    for rows in parts.values():
         for key, ranks in reversed(keys):
             nulls = [row for row in rows if ranks[row] is None]
             known = [row for row in rows if ranks[row] is not None]
             known.sort(key=ranks.__getitem__, reverse=key.descending)  # type: ignore[arg-type]
             rows = nulls + known if key.nulls_first else known + nulls
         total: Terms = {}
-        at = 0
-        while at < len(rows):
-            own = tuple(ranks[rows[at]] for _, ranks in keys)
-            peers = [row for row in rows[at:] if tuple(ranks[row] for _, ranks in keys) == own]
-            if spec is not None and spec.args.get("kind") == "ROWS":
-                peers = peers[:1]
+        for _, equal in groupby(
+            rows, lambda row: row if one_by_one else tuple(ranks[row] for _, ranks in keys)
+        ):
+            peers = list(equal)
             total = dict(total)
             for row in peers:
                 for place, factor in terms[row].items():
                     total[place] = total.get(place, Fraction(0)) + factor
+            draft.forms.compute(total)
             for row in peers:
                 found[row] = total
-            at += len(peers)
     return found
