@@ -93,6 +93,8 @@ F, M = "COUNT(*) FILTER (WHERE employed)", "COUNT(*) FILTER (WHERE NOT employed)
         "SELECT MEDIAN(age), QUANTILE_DISC(age, 0.9) FROM people WHERE town = 't00' AND employed",
         "SELECT town, COUNT(*) FROM people GROUP BY ROLLUP (town)",
         "SELECT STDDEV(age) FROM people",
+        "SELECT 'a' AS g, ABS(COUNT(*) - 30), AVG(age) FROM people WHERE employed "
+        "UNION ALL SELECT 'b', ABS(COUNT(*) - 60), AVG(age) FROM people ORDER BY 2 DESC LIMIT 1",
     ],
 )
 @pytest.mark.parametrize("per_cell", [0, 2])
