@@ -295,7 +295,7 @@ def test_sums_over_bins_that_cannot_be_estimated_for_nothing_have_no_interval():
 
 # Coverage
 
-RUNS = 1_000
+RUNS = 2_000
 
 
 def holds(number: Answer | wire.Number, truth: float) -> bool:
@@ -321,7 +321,7 @@ def coverage(runs: Iterable[Sequence[Answer | wire.Number]], truths: Sequence[fl
 def test_intervals_on_a_skewed_table_hold_95_times_in_100(budget, size):
     """In NY there are few people, of 200 so few that the count may be 0.
 
-    The noise is seeded, so it fails always or never. 1,000 runs scatter by 0.7 around 95 in 100.
+    The noise is seeded, so it fails always or never. 2,000 runs scatter by 0.5 around 95 in 100.
     """
     people = wages(8, size)
     data = table(PEOPLE, people)
@@ -336,10 +336,10 @@ def test_intervals_on_a_skewed_table_hold_95_times_in_100(budget, size):
         for mechanism in (mechanism_on(data, SeededNoise(seed), budget) for seed in range(RUNS))
     )
     found = coverage(runs, truths)
-    assert min(found) >= 0.93
+    assert min(found) >= 0.94
     for average in (4, 1):
         del found[average]
-    assert max(found) <= 0.975
+    assert max(found) <= 0.97
 
 
 @pytest.mark.statistical
@@ -365,7 +365,7 @@ def test_intervals_on_the_bundled_table_hold_95_times_in_100(budget):
         runs.append([bought, *free])
     assert min(answer.standard_error or 0 for answer in runs[0]) > 3
     found = coverage(runs, truths)
-    assert 0.93 <= min(found) <= max(found) <= 0.975
+    assert 0.94 <= min(found) <= max(found) <= 0.97
 
 
 @pytest.mark.statistical
@@ -384,8 +384,8 @@ def test_an_average_over_bins_holds_95_times_in_100_wherever_the_values_are(size
         low, high = average.interval
         found.append([low <= limits[0] + 1e-9, high >= limits[1] - 1e-9])
         widths.append(high - low)
-    assert np.all(np.mean(found, axis=0) >= 0.965)
-    assert np.mean(np.all(found, axis=1)) >= 0.93
+    assert np.all(np.mean(found, axis=0) >= 0.97)
+    assert np.mean(np.all(found, axis=1)) >= 0.94
     if size == 60:
         # Not by stating every possible value: that is 100 wide.
         assert np.median(widths) < 30

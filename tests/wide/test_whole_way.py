@@ -27,7 +27,7 @@ from tests.wide.census import CATEGORIES, write_census
 
 pytestmark = pytest.mark.slow
 
-ROWS, QUESTIONS = 20_000, 120
+ROWS, QUESTIONS = 20_000, 200
 ANALYSTS = ("ann", "ben", "cleo", "dan")
 #: What the curator writes after the review: four analysts, a smaller seed, and a server for a test.
 ANALYST = '[analysts.{}]\nshare = "1/5"\n'
@@ -168,7 +168,7 @@ def test_answers_are_near_the_truth(folder, results):
                     if number.standard_error and expected is not None:
                         seen += 1
                         assert abs(number.value - expected) < 8 * number.standard_error, sql
-    assert seen > 150
+    assert seen > 300
 
 
 def test_the_ledger_verifies_and_the_certificate_holds(config, results, monkeypatch):
