@@ -65,6 +65,50 @@ def primitive(domain: Domain, row: np.ndarray) -> LinearQuery:
     return LinearQuery.from_vector(domain, row).primitive
 
 
+def buy_hostile_rows(
+    known: Reconstruction,
+    exact: ExactMeasured,
+    rows: list[np.ndarray],
+    table: np.ndarray,
+    rng: np.random.Generator,
+) -> None:
+    """Measure rows one by one, each with noise for its largest weight."""
+    for row in rows:
+        query = primitive(known.measurements.strategy.domain, row)
+        noise = NOISE * float(query.max_abs) ** 2
+        value = float(query.dot(table) + round(rng.normal(0, noise**0.5)))
+        known.observe([query], np.array([value]), np.array([noise]))
+        exact.add(query.to_vector().tolist(), value, noise)
+        variance = known.estimate([query])[1].item()
+        assert 0 < variance <= noise * (1 + 1e-9), "a row just measured"
+
+
+def assert_answers_are_exact(
+    known: Reconstruction, exact: ExactMeasured, asked: list[LinearQuery], rel: float = 1e-9
+) -> None:
+    for query, value, variance in zip(asked, *known.estimate(asked), strict=True):
+        expected = exact.estimate(query.to_vector().tolist())
+        assert math.isinf(variance) == (expected is None), query
+        if expected is not None:
+            assert variance == pytest.approx(float(expected[1]), rel=rel)
+            error = abs(Fraction(value) - expected[0])
+            assert error <= rel * (abs(float(expected[0])) + math.sqrt(expected[1]))
+
+
+def assert_quote_is_exact(
+    known: Reconstruction, exact: ExactMeasured, asked: list[LinearQuery], rng: np.random.Generator
+) -> None:
+    """What a row would change, whatever its noise: far below its weights, too."""
+    row, noise = asked[rng.integers(len(asked))], float(10 ** rng.uniform(0, 4))
+    quoted = known.variances_after(asked, [row], np.array([noise]))
+    exact.add(row.to_vector().tolist(), 0.0, noise)
+    for query, variance in zip(asked, quoted, strict=True):
+        expected = exact.estimate(query.to_vector().tolist())
+        assert math.isinf(variance) == (expected is None), query
+        if expected is not None:
+            assert variance == pytest.approx(float(expected[1]), rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_after_hostile_chains_are_those_of_exact_fractions(kind):
     """In all kinds together more than 10,000 answers; the decision what is determined is exact too."""
@@ -82,23 +126,40 @@ def test_answers_after_hostile_chains_are_those_of_exact_fractions(kind):
             for row, value in zip(matrix_of(strategy).tolist(), values.tolist(), strict=True):
                 exact.add(row, value, 512.0)
         rows = hostile_rows(cells, rng)
-        for row in rows:
-            query = primitive(domain, row)
-            noise = NOISE * float(query.max_abs) ** 2
-            value = float(query.dot(table) + round(rng.normal(0, noise**0.5)))
-            known.observe([query], np.array([value]), np.array([noise]))
-            exact.add(query.to_vector().tolist(), value, noise)
-            variance = known.estimate([query])[1].item()
-            assert 0 < variance <= noise * (1 + 1e-9), "a row just measured"
+        buy_hostile_rows(known, exact, rows, table, rng)
         asked = [primitive(domain, query) for query in queries_over(cells, rows, rng)]
-        for query, value, variance in zip(asked, *known.estimate(asked), strict=True):
-            expected = exact.estimate(query.to_vector().tolist())
-            assert math.isinf(variance) == (expected is None), query
-            if expected is not None:
-                assert variance == pytest.approx(float(expected[1]), rel=1e-9)
-                error = abs(Fraction(value) - expected[0])
-                assert error <= 1e-9 * (abs(float(expected[0])) + math.sqrt(expected[1]))
+        assert_answers_are_exact(known, exact, asked)
+        assert_quote_is_exact(known, exact, asked, rng)
         answers += len(asked)
+
+
+@pytest.mark.parametrize("sets", [[("a",)], [("a",), ("b",)], [()], [("b",), ()]], ids=str)
+def test_answers_beside_vague_tables_are_those_of_exact_fractions(sets):
+    """Hostile chains beside seeds of tables, of variances from 10^2 to 10^13."""
+    rng = np.random.default_rng(len(str(sets)))
+    for magnitude in (2, 7, 9, 13):
+        domain = Domain([Integer("a", 0, 1), Integer("b", 0, 2)])
+        known, exact = Reconstruction(MarginalSeed.of(domain, sets)), ExactMeasured(domain.size)
+        cells = marginal_cells(domain, sets)
+        variance = 10.0**magnitude
+        values = np.rint(rng.normal(100, variance**0.5, len(cells)))
+        known.observe_seed(values, np.full(len(cells), variance))
+        for cell, value in zip(cells, values.tolist(), strict=True):
+            exact.add(cell.to_vector().tolist(), value, variance)
+        rows = hostile_rows(domain.size, rng)
+        buy_hostile_rows(known, exact, rows, rng.integers(0, 3000, domain.size), rng)
+        asked = [primitive(domain, query) for query in queries_over(domain.size, rows, rng)]
+        assert_answers_are_exact(known, exact, asked, rel=1e-7)
+        assert_quote_is_exact(known, exact, asked, rng)
+
+
+def marginal_cells(domain: Domain, sets: list[tuple[str, ...]]) -> list[LinearQuery]:
+    """The rows of some marginals."""
+    found = []
+    for names in sets:
+        groups = {level: range(domain.shape[level]) for level in map(domain.index, names)}
+        found += list(ParallelBlock.group_by(LinearQuery.all(domain), groups))
+    return found
 
 
 @pytest.mark.parametrize("weight", [10**3, 10**4, 10**5, 10**6])
@@ -158,12 +219,15 @@ def test_rows_far_more_precise_than_the_seed_are_answered_exactly():
         assert promised.item() == pytest.approx(1 / (1 / 2 + 1 / 4), rel=1e-9)
 
 
-@pytest.mark.parametrize("few_cells", [256, 0])
+@pytest.mark.parametrize(("few_cells", "seed_rows"), [(256, 512), (256, 0), (0, 0)])
 @pytest.mark.parametrize("kind", ["identity", "h2"])
 @pytest.mark.parametrize("variance", [1e6, 1.9e8, 2.1e8, 1e12, 1e18, 1e22])
-def test_a_seed_of_any_precision_spoils_no_other_answer(variance, kind, few_cells, monkeypatch):
+def test_a_seed_of_any_precision_spoils_no_other_answer(
+    variance, kind, few_cells, seed_rows, monkeypatch
+):
     """Sums and differences of measured rows, by way of every solver, before and after a purchase."""
     monkeypatch.setattr("sharewell.mechanisms.reconstruction.FEW_CELLS", few_cells)
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", seed_rows)
     rng = np.random.default_rng(int(math.log10(variance)))
     cells = 8
     domain = line_of(cells)
@@ -193,17 +257,16 @@ def test_a_seed_of_any_precision_spoils_no_other_answer(variance, kind, few_cell
 
 @pytest.mark.parametrize("sets", [[("a",)], [("a",), ("b",)]], ids=["one table", "two tables"])
 @pytest.mark.parametrize("variance", [1e7, 1e9, 1e14, 1e16, 1e20])
-def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(variance, sets):
+@pytest.mark.parametrize("seed_rows", [512, 0], ids=["written out", "by noise"])
+def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(
+    variance, sets, seed_rows, monkeypatch
+):
     """Rows within the seed's tables and beside them, their differences, and what only both determine."""
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", seed_rows)
     rng = np.random.default_rng(int(math.log10(variance)))
     domain = Domain([Integer("a", 0, 5), Integer("b", 0, 2)])
     known, exact = Reconstruction(MarginalSeed.of(domain, sets)), ExactMeasured(domain.size)
-    levels = [domain.index(name) for [name] in sets]
-    cells = [
-        cell
-        for level in levels
-        for cell in ParallelBlock.group_by(LinearQuery.all(domain), {level: range(domain.shape[level])})
-    ]
+    cells = marginal_cells(domain, sets)
     values = np.rint(rng.normal(100, variance**0.5, len(cells)))
     known.observe_seed(values, np.full(len(cells), variance))
     for cell, value in zip(cells, values.tolist(), strict=True):

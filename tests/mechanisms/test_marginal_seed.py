@@ -14,9 +14,12 @@ import scipy.sparse as sp
 
 from sharewell import Binned, Domain, Integer, LinearQuery
 from sharewell.errors import DomainError, QueryError
+from sharewell.mechanisms.cell_prior import MeasuredPart
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
+from sharewell.mechanisms.measurements import Measurements
 from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
 from sharewell.mechanisms.seed import marginals_of
+from sharewell.mechanisms.strategy import Rows
 from sharewell.query.measure import Measure
 from tests.mechanisms.measurements import line_of, random_query
 from tests.mechanisms.oracle import dense
@@ -89,6 +92,33 @@ class MeasuredWorld:
         covariance = np.linalg.pinv(matrix.T @ (matrix / noise[:, None]), rcond=1e-10)
         estimate = covariance @ (matrix.T @ (np.array(self.values) / noise))
         return estimate, covariance, np.linalg.pinv(matrix, rcond=1e-10) @ matrix
+
+
+@pytest.mark.parametrize("kind", [Domain, WithVectors])
+def test_the_rows_of_a_measured_seed_can_be_written_out(kind):
+    """Marginals, centred rows and rows of their own, with the values and variances they were given."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        domain = kind([Integer("a", 0, int(rng.integers(4))), Integer("b", 0, 2)])
+        world = MeasuredWorld(domain, rng)
+        measurements = Measurements(MarginalSeed.of(domain, [()]), marginals=world.prior)
+        rows = sp.csr_array(rng.integers(1, 5, (2, 3)))
+        part = MarginalPart((1,), domain.vectors - 1, Fraction(1), False, (Rows(3, rows),))
+        own = MeasuredPart(part, 0.5, np.array([3.0, 4.0]))
+        measurements.products[part.key] = own
+        unit = np.eye(domain.vectors)[-1:]
+        along = [np.ones((1, domain.shape[0])), rows.toarray(), *([unit] if domain.measures else [])]
+        expected = np.array([*world.rows, *reduce(np.kron, along)])
+        values, noise = np.array([*world.values, 6.0, 8.0]), np.array([*world.noise, 2.0, 2.0])
+        batch = measurements.seed_rows()
+        assert len(batch.rows) <= measurements.seed_count <= len(expected)
+        found, variances = dense(batch.rows), batch.variances
+        np.testing.assert_allclose(
+            found.T @ (found / variances[:, None]), expected.T @ (expected / noise[:, None])
+        )
+        np.testing.assert_allclose(
+            found.T @ (batch.values / variances), expected.T @ (values / noise), atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("number", range(4))

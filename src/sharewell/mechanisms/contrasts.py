@@ -18,7 +18,8 @@ may choose spoil another's answers.
 A *vague* seed has far more variance than the rows, and in doubles nothing is left of them beside it.
 Then whole rows, and not their open parts alone, are written as combinations of independent ones. In the
 contrasts of the others the seed's covariances cancel, exactly; the independent rows are contrasts
-themselves, with what the seed says of them.
+themselves, with what the seed says of them. A vague seed of few rows needs no prior at all: its rows
+are measured rows, and the basis is chosen among them too.
 """
 
 from __future__ import annotations
@@ -97,6 +98,13 @@ class Contrasts:
     def beside_vague_seed(cls, measurements: Measurements) -> Contrasts:
         """The solver that has seen a seed which determines everything, and next to nothing."""
         return cls(measurements.prior()[0], measurements.strategy.domain)
+
+    @classmethod
+    def of_all_rows(cls, measurements: Measurements) -> Contrasts:
+        """The solver to which the rows of the seed are rows like all others: right for any weights."""
+        solver = cls.without_seed(measurements)
+        solver.observe(measurements.seed_rows())
+        return solver
 
     @classmethod
     def without_seed(cls, measurements: Measurements) -> Contrasts:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, prior_of
@@ -14,6 +16,8 @@ from sharewell.mechanisms.kronecker import KroneckerPrior
 from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
+from sharewell.privacy.kronecker import Centred, Factors
+from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -116,6 +120,16 @@ class Measurements:
         known = [MeasuredPart(*each) for each in marginals]
         return prior_of(self.strategy.domain, [*known, *self.products.values()])
 
+    def marginal_prior(self) -> MarginalPrior:
+        """What the marginals of the seed say about queries; what else it has is not part of that."""
+        strategy = self.strategy
+        prior = self.marginals or MarginalPrior(strategy.domain)
+        if isinstance(strategy, Strategy) and self.seed_weighted is not None:
+            values = np.split(self.seed_values, np.cumsum(strategy.sizes)[:-1])
+            for mask, part in zip(strategy.marginals or (), values, strict=False):
+                prior = prior.with_marginal(mask, 0, part, 1 / self.seed_precision)
+        return prior
+
     def prior(self) -> tuple[Prior, MeasurementBatch | None]:
         """What the seed says about queries, and seed rows that are not part of that.
 
@@ -123,24 +137,54 @@ class Measurements:
         """
         strategy = self.strategy
         if not isinstance(strategy, Strategy):
-            if self.products:
-                return self.prior_of_products(), None
-            return self.marginals or MarginalPrior(strategy.domain), None
-        prior = MarginalPrior(strategy.domain)
-        if self.seed_weighted is None:
-            return prior, None
+            return self.prior_of_products() if self.products else self.marginal_prior(), None
         masks = strategy.marginals
-        if masks is not None and not strategy.is_identity:
-            values = np.split(self.seed_values, np.cumsum(strategy.sizes)[:-1])
-            for mask, part in zip(masks, values, strict=True):
-                prior = prior.with_marginal(mask, 0, part, 1 / self.seed_precision)
-            return prior, None
+        if self.seed_weighted is None or (masks is not None and not strategy.is_identity):
+            return self.marginal_prior(), None
         if strategy.covariance is not None:
             estimate = strategy.covariance.times(strategy.back(self.seed_values))
             return KroneckerPrior(strategy.covariance, estimate, 1 / self.seed_precision), None
         rows = tuple(LinearQuery.from_vector(strategy.domain, row) for row in strategy.matrix.toarray())
         noise = np.full(len(rows), 1 / self.seed_precision)
-        return prior, MeasurementBatch(rows, self.seed_values, noise)
+        return MarginalPrior(strategy.domain), MeasurementBatch(rows, self.seed_values, noise)
+
+    @property
+    def seed_count(self) -> int:
+        """How many rows of the seed were measured."""
+        if isinstance(self.strategy, Strategy):
+            return 0 if self.seed_weighted is None else len(self.seed_weighted)
+        marginals = self.marginals.measured_parts() if self.marginals else ()
+        return sum(weighted.size for _, _, weighted in (*marginals, *self.products.values()))
+
+    def seed_rows(self) -> MeasurementBatch:
+        """The rows of the seed that were measured, written out."""
+        rows, values, variances = list[LinearQuery](), [np.zeros(0)], [np.zeros(0)]
+        for matrices, weighted, precision in self._seed_parts():
+            written = list(_written_out(self.strategy.domain, matrices))
+            kept = [at for at, row in enumerate(written) if not row.is_zero]
+            rows += [written[at] for at in kept]
+            values.append(weighted[kept] / precision)
+            variances.append(np.full(len(kept), 1 / precision))
+        return MeasurementBatch(tuple(rows), np.concatenate(values), np.concatenate(variances))
+
+    def _seed_parts(self) -> Iterator[tuple[Factors, Vector, float]]:
+        """Each part of the seed: a matrix by level, the values weighted by precision, and that."""
+        strategy = self.strategy
+        if isinstance(strategy, Strategy):
+            if self.seed_weighted is not None:
+                parts = np.split(self.seed_weighted, np.cumsum(strategy.sizes)[:-1])
+                for factors, weighted in zip(strategy.parts, parts, strict=True):
+                    matrices = {level: rows.matrix for level, rows in enumerate(factors)}
+                    yield matrices, weighted, self.seed_precision
+            return
+        domain = strategy.domain
+        marginals = self.marginals.measured_parts() if self.marginals else ()
+        for part, precision, weighted in (*marginals, *self.products.values()):
+            matrices = dict(zip(part.attributes, part.matrices(domain.shape), strict=True))
+            if domain.measures:
+                unit = np.eye(domain.vectors, dtype=np.int64)
+                matrices[len(domain.attributes)] = sp.csr_array(unit[[part.vector]])
+            yield matrices, weighted, precision
 
     @property
     def seed_values(self) -> Vector:
@@ -148,6 +192,19 @@ class Measurements:
         if self.seed_weighted is None:
             return np.zeros(0)
         return self.seed_weighted / self.seed_precision
+
+
+def _written_out(domain: Domain, matrices: Factors) -> Iterator[LinearQuery]:
+    """The rows of a Kronecker product of matrices, one by one."""
+    along = []
+    for level, matrix in matrices.items():
+        unit = np.eye(domain.shape[level], dtype=np.int64)
+        if isinstance(matrix, Centred):
+            along.append(matrix.size * unit - 1)
+        else:
+            along.append(unit if matrix is None else matrix.toarray())
+    for chosen in product(*along):
+        yield LinearQuery.of_vectors(domain, dict(zip(matrices, chosen, strict=True)))
 
 
 class Solver(Protocol):

@@ -42,8 +42,11 @@ MANY = 64
 #: A seed is vague where its rows have more than this many times the variance of a measured row. A
 #: covariance that holds both loses that many digits, and more where a row has many cells.
 VAGUE = 1e6
-#: The same for a seed with open parts, by what it says about the rows. Rows that are more precise are
-#: taken to be this precise beside it, and estimates are made from rows alone too.
+#: A vague seed of no more rows than this is written out: they are then rows like all others, and no
+#: weights or variances whatever cost more than a few digits.
+MOST_SEED_ROWS = 512
+#: A seed of more rows that has open parts is vague beyond this, by what it says about the rows. Those
+#: that are more precise are taken to be this precise, and estimates are made from them alone too.
 MOST_SPREAD = 1e8
 #: The most that a query is multiplied by to have about the variance of another.
 MOST_BALANCED = 2**20
@@ -67,6 +70,7 @@ class Reconstruction:
         #: The largest variance that an open seed has of a row, among so many batches; and the least
         #: noise that rows were given beside it.
         self._seed_variance = 0, 0.0
+        self._open_prior: MarginalPrior | None = None
         self._least_noise = 0.0
         #: The measured rows' own values and variances, by key.
         self._own: dict[str, tuple[float, float]] = {}
@@ -162,7 +166,7 @@ class Reconstruction:
         """Drop what no longer holds when the seed has changed."""
         self._solvers.clear()
         self._unsuitable.clear()
-        self._seed_variance = 0, 0.0
+        self._seed_variance, self._open_prior = (0, 0.0), None
 
     def _forget(self) -> None:
         """Drop what no longer holds when something is measured."""
@@ -195,18 +199,33 @@ class Reconstruction:
 
         With more noise than it has, a row gives estimates that are unbiased, and variances that are not
         too small. Both are off by a part of 10^-8 where the seed matters at all; where it does not, the
-        rows alone give better ones.
+        rows alone give better ones. Not where the seed's rows are written out.
+        """
+        if self.measurements.determined:
+            return 0.0
+        most, least = self._spread(*more)
+        return most / MOST_SPREAD if least * MOST_SPREAD < most and not self._writes_seed_out else 0.0
+
+    def _spread(self, *more: MeasurementBatch) -> tuple[float, float]:
+        """The largest variance that an open seed has of a row, and the least noise of one.
+
+        Both are in units of the row's largest weight.
         """
         known = self.measurements
-        if known.determined or known.marginals is None:
-            return 0.0
-        seen, most = self._seed_variance
+        if self._open_prior is None:
+            self._open_prior = known.marginal_prior()
+        prior, (seen, most) = self._open_prior, self._seed_variance
         for batch in known.batches[seen:]:
-            most = max(most, _largest_variance(known.marginals, batch))
+            most = max(most, _largest_variance(prior, batch))
         self._seed_variance = len(known.batches), most
-        most = max([most, *(_largest_variance(known.marginals, batch) for batch in more)])
-        least = min([known.least_variance, *(batch.least_variance for batch in more)])
-        return most / MOST_SPREAD if least * MOST_SPREAD < most else 0.0
+        most = max([most, *(_largest_variance(prior, batch) for batch in more)])
+        return most, min([known.least_variance, *(batch.least_variance for batch in more)])
+
+    @property
+    def _writes_seed_out(self) -> bool:
+        """Whether the rows of a vague seed are written out: it has few, and no solver has failed."""
+        few = self.measurements.seed_count <= MOST_SEED_ROWS
+        return few and Contrasts.of_all_rows not in self._unsuitable
 
     def covariances(self, left: Sequence[LinearQuery], right: Sequence[LinearQuery]) -> Vector:
         """The covariances of the estimates of pairs of queries; NaN where one is undetermined.
@@ -241,8 +260,7 @@ class Reconstruction:
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
-        changes = not self._is_vague() and self._is_vague(batch.least_variance)
-        if not changes and not self._noise_floor(batch):
+        if self._is_vague() == self._is_vague(batch) and not self._noise_floor(batch):
             with suppress(Unsuitable):
                 after = self.solver(len(queries)).variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
@@ -276,15 +294,18 @@ class Reconstruction:
     ) -> tuple[Vector, Vector]:
         """Replace estimates that rounding has spoilt: a variance is positive, and measuring lowers it.
 
-        The solver for vague seeds is slower, and right beside any seed that determines everything.
+        The solver for vague seeds is slower, and right beside any seed that has few rows, or determines
+        everything.
         Where that does not help, a measured row is answered with its own noisy value, a count whose
         signed row was measured from that and the total, and nothing is said about any other query.
         """
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
         wrong = np.flatnonzero(~_plausible(variances, limits))
-        if len(wrong) and self.measurements.determined:
+        if len(wrong) and (self.measurements.determined or self._writes_seed_out):
             if self._exact is None:
-                exact = Contrasts.beside_vague_seed(self.measurements)
+                written = self._writes_seed_out
+                kind = Contrasts.of_all_rows if written else Contrasts.beside_vague_seed
+                exact = kind(self.measurements)
                 for batch in self.measurements.batches:
                     exact.observe(batch)
                 self._exact = exact
@@ -348,12 +369,14 @@ class Reconstruction:
     def _kinds(self, queries: int) -> Iterator[SolverType]:
         """The kinds of solver to try, best first; always the same for the same measurements."""
         known = self.measurements
-        cells, rows = known.strategy.domain.size, known.count
+        cells, rows, vague = known.strategy.domain.size, known.count, self._is_vague()
+        if vague and self._writes_seed_out:
+            yield Contrasts.of_all_rows
         if not known.determined:
             yield Contrasts.of
             yield Contrasts.without_seed
             return
-        if not self._is_vague():
+        if not vague:
             if cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
                 yield Sparse
             if cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS):
@@ -361,11 +384,14 @@ class Reconstruction:
             yield Contrasts.of
         yield Contrasts.beside_vague_seed
 
-    def _is_vague(self, least_variance: float = float("inf")) -> bool:
-        """Whether the seed is vague beside the rows, and one more of this variance."""
+    def _is_vague(self, *more: MeasurementBatch) -> bool:
+        """Whether the seed is vague beside the rows, and some more."""
         known = self.measurements
-        least = min(known.least_variance, least_variance)
-        return known.determined and least * VAGUE * known.seed_precision < 1
+        if not known.determined:
+            most, least = self._spread(*more)
+            return least * VAGUE < most and (self._writes_seed_out or least * MOST_SPREAD < most)
+        least = min([known.least_variance, *(batch.least_variance for batch in more)])
+        return least * VAGUE * known.seed_precision < 1
 
     def _updated(self, kind: SolverType) -> Solver:
         """The solver of a kind, with all batches added; others are kept if they are used beside it."""
