@@ -79,3 +79,15 @@ def pytest_make_collect_report():
     report = yield
     _fail_instead_of_skipping(report)
     return report
+
+
+@pytest.fixture
+def in_place_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured in place leaves as soon as it is known, and not at its deadline.
+
+    So the deadline can be one that no busy machine misses.
+    """
+    from sharewell.engine.in_place import InPlaceData
+
+    defaults = InPlaceData.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "wait", lambda seconds: None)

@@ -102,7 +102,7 @@ def test_what_is_not_the_number_of_people_stays():
 
 
 def test_a_view_is_measured_in_place(path):
-    path.write_text(CONFIG.replace("[dataset]", '[dataset]\nmeasure = "in-place"\ndeadline = 1'))
+    path.write_text(CONFIG.replace("[dataset]", '[dataset]\nmeasure = "in-place"\ndeadline = 60'))
     config = read_config(path)
     people = LinearQuery.all(config.domain)
     data = InPlaceData(

@@ -19,8 +19,8 @@ CONFIG = """
 source = "{source}"
 {table}
 measure = "{measure}"
-deadline = 1
-statement_timeout = 1
+deadline = 60
+statement_timeout = 60
 [budget]
 epsilon = 1
 error_threshold = 20

@@ -26,6 +26,8 @@ from sharewell.privacy.ledger import (
     Refused,
     Released,
     RoundClosed,
+    SourceChanged,
+    SourceSeen,
     Turn,
 )
 from sharewell.service.ledger.codec import free_answers
@@ -50,6 +52,8 @@ SAMPLES: tuple[Event, ...] = (
     Recovered({"ann": Fraction(1, 10)}, f"2:{'00' * 32}"),
     CuratorAction("dana", "token", "ann", "id"),
     RoundClosed(("ann", "Änne")),
+    SourceSeen("c0ffee"),
+    SourceChanged(),
     Asked("clé\n🙂", "Änne", {"sql": "SELECT 'Ølsted \u2028\0'"}, pay=False),
     Released(6, (-(2**63),), rest=2),
 )
@@ -88,6 +92,8 @@ BY_KIND: dict[type[Event], st.SearchStrategy[Event]] = {
     Recovered: st.builds(Recovered, st.dictionaries(texts, amounts, max_size=3), texts),
     CuratorAction: st.builds(CuratorAction, texts, texts, texts, texts),
     RoundClosed: st.builds(RoundClosed, st.lists(texts, max_size=3).map(tuple)),
+    SourceSeen: st.builds(SourceSeen, texts),
+    SourceChanged: st.builds(SourceChanged),
 }
 
 events = st.one_of(*BY_KIND.values())

@@ -32,6 +32,8 @@ UNFINISHED = {
     "withdrawn",
 }
 
+pytestmark = pytest.mark.usefixtures("in_place_at_once")
+
 Row = tuple[bytes, str]
 
 
