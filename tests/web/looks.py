@@ -10,12 +10,12 @@ from playwright.sync_api import Page
 #: Axe comes with the packages of the console's sources; where they are missing, it is left out.
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 WIDE, NARROW = {"width": 1280, "height": 860}, {"width": 375, "height": 780}
-#: What can differ between looks: places with the width, colours with the scheme. Colours take axe long.
+#: What can differ between looks: places with the width, colours with the scheme and what is shown.
 PLACES, COLOURS = ["scrollable-region-focusable"], ["color-contrast"]
 #: The rules of each look; None for every rule.
 LOOKS = (
-    ("dark", NARROW, PLACES),
-    ("light", NARROW, PLACES),
+    ("dark", NARROW, PLACES + COLOURS),
+    ("light", NARROW, PLACES + COLOURS),
     ("dark", WIDE, PLACES + COLOURS),
     ("light", WIDE, None),
 )

@@ -2,13 +2,14 @@
 
 import json
 import re
+from secrets import token_hex
 
 from playwright.sync_api import expect
 
 from sharewell.config import read_config
 from sharewell.service.registry import DatasetRegistry
 from tests.service.http.servers import running
-from tests.web.conftest import CURATOR, sign_in, write_people
+from tests.web.conftest import CURATOR, ONE, sign_in, type_sql, write_people
 from tests.web.looks import check_looks
 
 
@@ -16,8 +17,31 @@ def test_the_overview_shows_shares_and_questions(judged, opened):
     page = opened(judged, **CURATOR)
     expect(page.locator(".fact", has_text="Analysts")).to_contain_text(re.compile(r"\d"))
     expect(page.get_by_role("img", name="The budget")).to_be_visible()
-    expect(page.locator(".legend", has_text="paid")).to_contain_text("3 paid")
-    expect(page.locator(".legend", has_text="paid")).to_contain_text("2 free")
+    expect(page.get_by_role("list", name="Answers by source").locator("li")).to_have_text(
+        ["3 measured, and paid for", "1 measured before", "1 estimated from earlier measurements"]
+    )
+    expect(page.get_by_role("img", name="The newest 5 questions")).to_be_visible()
+    for source, count in (("measured", 3), ("cached", 1), ("reconstructed", 1)):
+        expect(page.locator(f"svg .activity.{source}")).to_have_count(count)
+
+
+def test_the_overview_shows_what_changed_between_file_and_ledger(judged, opened):
+    path = judged.registry.dataset("people").config.path
+    before = path.read_text(encoding="utf-8")
+    page = opened(judged, **CURATOR)
+    expect(page.locator(".fact").first).to_be_visible()
+    changed = page.get_by_role("group", name="Changed settings")
+    expect(changed).to_have_count(0)
+    try:
+        path.write_text(before.replace("error_threshold = 20", "error_threshold = 30"), encoding="utf-8")
+        page.reload()
+        cells = changed.locator("tbody tr > *")
+        expect(cells).to_have_text(["budget.error_threshold", "20", "30"])
+        path.write_text("[dataset", encoding="utf-8")
+        page.reload()
+        expect(page.get_by_text("The configuration file cannot be read now.")).to_be_visible()
+    finally:
+        path.write_text(before, encoding="utf-8")
 
 
 def test_the_certificate_is_a_picture_with_a_verdict(judged, opened):
@@ -28,6 +52,26 @@ def test_the_certificate_is_a_picture_with_a_verdict(judged, opened):
     expect(page.locator(".verdict")).to_contain_text("Judged up to")
     expect(page.get_by_role("img", name="Useful answers")).to_be_visible()
     expect(page.locator(".promises li")).to_have_count(3)
+    expect(page.locator(".worst-pair")).to_contain_text("No analyst would do better without any other.")
+
+
+def test_the_worst_pair_of_a_certificate_is_named(judged, opened):
+    curator = judged.client(judged.token(**CURATOR))
+    report = curator.get("/v1/datasets/people/certificate").json()
+    standings = [
+        {"analyst": "ann", "here": 9, "alone": 8, "answers": 12, "without": {"ben": 10, "cleo": 9}},
+        {"analyst": "ben", "here": 5, "alone": 7, "answers": 12, "without": {"ann": 8, "cleo": 5}},
+    ]
+    report |= {"holds": False, "exact": True, "analysts": standings}
+    page = opened(judged, **CURATOR)
+    page.route("**/certificate", lambda route: route.fulfill(json=report))
+    page.reload()
+    expect(page.locator(".alerts")).to_contain_text("At least one analyst is worse off for sharing.")
+    page.get_by_role("tab", name="Fairness").click()
+    expect(page.locator(".worst-pair")).to_have_text(
+        "Worst pair: ben has 5 useful answers, and would have 8 without ann."
+    )
+    expect(page.locator("svg .here.worse")).to_have_count(1)
 
 
 def test_the_ledger_is_filtered_searched_and_exported(judged, opened):
@@ -49,8 +93,22 @@ def test_the_ledger_is_filtered_searched_and_exported(judged, opened):
 def test_the_ledger_is_verified_with_a_button(judged, opened):
     page = opened(judged, **CURATOR)
     page.get_by_role("tab", name="Ledger").click()
+    expect(page.get_by_role("button", name="Verify")).to_be_enabled()
+    on_its_way = {"state": "running", "check": "answers", "done": 3, "of": 12}
+
+    def show(route):
+        if route.request.method == "GET":
+            route.fulfill(json=on_its_way)
+        else:
+            route.continue_()
+
+    page.route("**/verification", show)
     page.get_by_role("button", name="Verify").click()
     verification = page.get_by_role("region", name="Verification")
+    expect(verification.get_by_role("status")).to_have_text("Answers and their errors: 3 of 12")
+    progress = verification.get_by_role("progressbar", name="Progress of the verification")
+    assert progress.evaluate("bar => [bar.value, bar.max]") == [3, 12]
+    page.unroute("**/verification")
     expect(verification).to_contain_text("The ledger is sound.")
     expect(verification.locator(".checks li")).to_have_count(5)
 
@@ -59,25 +117,26 @@ def test_a_curator_adds_an_analyst_rotates_a_token_and_removes_the_analyst(judge
     page = opened(judged, **CURATOR)
     page.get_by_role("tab", name="Analysts").click()
     page.get_by_role("button", name="Add an analyst").click()
-    page.get_by_label("Name").fill("zoe")
+    name = f"zoe-{token_hex(4)}"  # a name is used once
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Share of the whole budget").fill("9/10")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("is unallocated")
     page.get_by_label("Share of the whole budget").fill("1/20")
     page.get_by_role("button", name="Add", exact=True).click()
     token = page.locator(".token").inner_text()
-    assert judged.client(token).get("/v1/datasets").json()["name"] == "zoe"
+    assert judged.client(token).get("/v1/datasets").json()["name"] == name
     page.get_by_role("button", name="Close").click()
-    page.get_by_role("button", name="New token for zoe").click()
+    page.get_by_role("button", name=f"New token for {name}").click()
     page.get_by_role("button", name="Issue a new token").click()
     expect(page.locator(".token")).not_to_have_text(token)
     renewed = page.locator(".token").inner_text()
     assert judged.client(token).get("/v1/datasets").status_code == 401
     page.get_by_role("button", name="Close").click()
-    page.get_by_role("button", name="Remove zoe").click()
+    page.get_by_role("button", name=f"Remove {name}").click()
     expect(page.get_by_role("dialog")).to_contain_text("The name cannot be used again.")
     page.get_by_role("button", name="Remove for good").click()
-    expect(page.get_by_role("button", name="Remove zoe")).to_have_count(0)
+    expect(page.get_by_role("button", name=f"Remove {name}")).to_have_count(0)
     assert judged.client(renewed).get("/v1/datasets").status_code == 401
 
 
@@ -85,6 +144,12 @@ def test_a_curator_pauses_and_resumes(judged, opened):
     page = opened(judged, **CURATOR)
     page.get_by_role("button", name="Pause").click()
     expect(page.locator(".badge", has_text="paused")).to_be_visible()
+    check_looks(page)
+    analyst = opened(judged)
+    expect(analyst.locator(".badge", has_text="paused")).to_be_visible()
+    type_sql(analyst, ONE.format(7))
+    expect(analyst.get_by_role("button", name="Ask for free")).to_be_disabled()
+    check_looks(analyst)
     assert judged.analyst("ann").ask().json()["code"] == "service.paused"
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".badge", has_text="paused")).to_have_count(0)

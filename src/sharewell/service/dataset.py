@@ -451,6 +451,10 @@ class DatasetService:
         _require_page(after, limit)
         return serialization.event_page(self.ledger, after, limit)  # type: ignore[arg-type]
 
+    def activity(self) -> wire.Activity:
+        """The newest questions, each by the source of its answer."""
+        return serialization.activity(self.ledger)  # type: ignore[arg-type]
+
     def settings(self) -> wire.SettingsComparison:
         """How the configuration file differs now from the settings of this start, as in the ledger."""
         return serialization.compare_settings(self.config)

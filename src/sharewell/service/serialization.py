@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,9 +16,9 @@ from sharewell import wire
 from sharewell.cancellation import checked
 from sharewell.config.check import LITTLE_GAIN
 from sharewell.config.config import Config
-from sharewell.errors import SharewellError
+from sharewell.errors import LedgerCorrupt, SharewellError
 from sharewell.mechanisms.base import Mechanism, Prospect
-from sharewell.privacy.ledger import SECRET, Event
+from sharewell.privacy.ledger import SECRET, Answered, AnsweredFree, Ending, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
 from sharewell.query.expression import Aggregate, Average, Expression, Form, Linear
@@ -25,15 +26,18 @@ from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
 from sharewell.service.answers import free_answers
 from sharewell.service.intervals import Interval, is_undetermined
-from sharewell.service.ledger.codec import encode
+from sharewell.service.ledger.codec import encode, read_answers
 from sharewell.service.ledger.durable import DurableLedger
-from sharewell.service.numbers import is_number
+from sharewell.service.numbers import LEAST_RELIABLE_FIRST, is_number
 from sharewell.service.results import columns, notes
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
 
 #: The size of a group that the error of an average is stated for where nothing is known about it.
 ASSUMED_SIZE = 1_000
+#: How many questions the activity shows at most, among how many of the newest events, and how many bytes
+#: of free answers it reads for that.
+ACTIVITY_QUESTIONS, ACTIVITY_EVENTS, ACTIVITY_BYTES = 400, 1_000, 4_000_000
 GAINS_LITTLE = "Paying would hardly make the answer more precise."
 
 # Quotes
@@ -371,6 +375,36 @@ def event_page(ledger: DurableLedger, after: int, limit: int) -> wire.EventPage:
             page.append(event_message(number, event))
     more = last + 1 < head.count
     return wire.EventPage(head=str(head), events=tuple(page), next=last if more else None)
+
+
+def activity(ledger: DurableLedger) -> wire.Activity:
+    """The newest questions of a ledger, each by the source of its answer."""
+    events = ledger.events(max(0, ledger.head.count - ACTIVITY_EVENTS))
+    endings = [event for event in events if isinstance(event, Ending)]
+    sources: list[str] = []
+    room = ACTIVITY_BYTES
+    for ending in reversed(endings[-ACTIVITY_QUESTIONS:]):
+        if isinstance(ending, AnsweredFree):
+            room -= ending.length
+            sources.append(_free_source(ledger, ending.asked) if room >= 0 else "free")
+        else:
+            sources.append(_source(ending.answers) if isinstance(ending, Answered) else "refused")
+    return wire.Activity(sources=tuple(reversed(sources)))
+
+
+def _free_source(ledger: DurableLedger, asked: int) -> str:
+    """The source of an answer that is stored beside the chain; verification reports a damaged one."""
+    with suppress(LedgerCorrupt):
+        found = ledger.question(asked)
+        if found and isinstance(found.ending, AnsweredFree):
+            return _source(read_answers(found.ending))
+    return "free"
+
+
+def _source(answers: Sequence[Mapping[str, Any]]) -> str:
+    """The source of an answer: a measurement if any part is one, else its least reliable part's."""
+    sources = {answer["source"] for answer in answers} or {"public"}
+    return "measured" if "measured" in sources else min(sources, key=LEAST_RELIABLE_FIRST.index)
 
 
 def problem(error: Exception) -> wire.Problem:

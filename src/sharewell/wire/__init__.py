@@ -8,6 +8,7 @@ infinite or unknown are null in JSON.
 """
 
 from sharewell.wire.messages import (
+    Activity,
     AnalystList,
     AnalystStanding,
     AttributeInfo,
@@ -48,6 +49,7 @@ from sharewell.wire.result import (
 )
 
 __all__ = [
+    "Activity",
     "AnalystList",
     "AnalystStanding",
     "AttributeInfo",

@@ -414,6 +414,16 @@ class VerificationStatus(Message):
     message: str = ""
 
 
+class Activity(Message):
+    """The newest questions in the order in which they ended, each by the source of its answer.
+
+    A question is `measured` if any number of its answer is, and otherwise as its least reliable one;
+    `refused`; or `free`, where its answer cost nothing and is too long to look up.
+    """
+
+    sources: tuple[str, ...]
+
+
 class SettingChange(Message):
     """A setting whose value in the file is not the one in the ledger; null where there is none."""
 

@@ -65,6 +65,7 @@ OPERATIONS = [
     Operation("GET", f"{DATASET}/tickets/{{number}}/file", "analysts", parameters=("format",)),
     Operation("POST", f"{DATASET}/verification", "curators"),
     Operation("GET", f"{DATASET}/verification", "curators"),
+    Operation("GET", f"{DATASET}/activity", "curators"),
     Operation("GET", f"{DATASET}/settings", "curators"),
     Operation("GET", "/v1/plan"),
     Operation("POST", "/v1/plan", body=wire.PlanProposal),

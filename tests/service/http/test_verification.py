@@ -1,8 +1,9 @@
-"""Verification while the service runs, and what has changed between the file and the ledger."""
+"""What curators see beside the ledger: verification, activity by source, and changed settings."""
 
 import pytest
 
 from sharewell.errors import RequestError
+from sharewell.service import serialization
 from sharewell.service.verify.background import BackgroundVerification
 from tests.service.http.servers import running, write_dataset
 from tests.service.waiting import comes_true
@@ -52,6 +53,21 @@ def test_a_process_that_dies_is_reported(served):
     verification.close()
     comes_true(lambda: verification.status("people").state != "running")
     assert verification.status("people").state == "failed"
+
+
+def test_the_newest_questions_are_listed_by_source(served, monkeypatch):
+    server, _ = served
+    ann, curator = server.analyst("ann"), server.curator()
+    asked = [ann.ask(), ann.ask("SELECT COUNT(*) FROM people WHERE age < 5", pay=False)]
+    assert [each.status_code for each in asked] == [200, 200]
+    sources = curator.get("/activity").json()["sources"]
+    assert sources[0] == "measured"
+    assert sources[-2:] == ["cached", "reconstructed"]
+    # Beyond so many bytes of free answers, none is read.
+    monkeypatch.setattr(serialization, "ACTIVITY_BYTES", 0)
+    assert curator.get("/activity").json()["sources"][-2:] == ["free", "free"]
+    monkeypatch.setattr(serialization, "ACTIVITY_QUESTIONS", 1)
+    assert curator.get("/activity").json()["sources"] == ["free"]
 
 
 def test_settings_that_differ_from_the_ledger_are_listed(served):

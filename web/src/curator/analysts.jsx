@@ -117,6 +117,15 @@ function Rotate({ of, onIssued, onClose }) {
   );
 }
 
+/** The columns of figures. */
+const FIGURES = {
+  Share: (of) => percent(amount(of.part)),
+  Spent: (of) => (amount(of.share) ? percent(amount(of.spent) / amount(of.share)) : "–"),
+  Left: (of) => (of.questions_left === null ? showAmount(of.left) : plural(of.questions_left, "question")),
+  Asked: (of) => of.asked.toLocaleString("en-US"),
+  Waiting: (of) => of.waiting.toLocaleString("en-US"),
+};
+
 export function Analysts() {
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);
@@ -135,32 +144,29 @@ export function Analysts() {
           </button>
         </div>
         <div class="table-scroll" tabIndex={0} role="group" aria-label="Analysts and their budgets">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Share</th>
-                <th scope="col">Spent</th>
-                <th scope="col">Left</th>
-                <th scope="col">Asked</th>
-                <th scope="col">Waiting</th>
-                <th scope="col">
-                  <span class="hidden">Actions</span>
-                </th>
+          {/* On narrow screens every row is a block, which would lose the meaning of a table without roles. */}
+          <table class="analysts" role="table">
+            <thead role="rowgroup">
+              <tr role="row">
+                {["Name", ...Object.keys(FIGURES), "Actions"].map((name) => (
+                  <th scope="col" role="columnheader" key={name}>
+                    {name === "Actions" ? <span class="hidden">{name}</span> : name}
+                  </th>
+                ))}
               </tr>
             </thead>
-            <tbody>
+            <tbody role="rowgroup">
               {list.analysts.map((each) => (
-                <tr key={each.analyst}>
-                  <th scope="row">
+                <tr role="row" key={each.analyst}>
+                  <th scope="row" role="rowheader">
                     <Text>{each.analyst}</Text>
                   </th>
-                  <td>{percent(amount(each.part))}</td>
-                  <td>{amount(each.share) ? percent(amount(each.spent) / amount(each.share)) : "–"}</td>
-                  <td>{each.questions_left === null ? showAmount(each.left) : plural(each.questions_left, "question")}</td>
-                  <td>{each.asked.toLocaleString("en-US")}</td>
-                  <td>{each.waiting}</td>
-                  <td class="actions">
+                  {Object.entries(FIGURES).map(([name, show]) => (
+                    <td role="cell" key={name} data-name={name}>
+                      {show(each)}
+                    </td>
+                  ))}
+                  <td role="cell" class="actions">
                     <button type="button" class="plain" onClick={() => setDialog({ kind: "rotate", of: each })} aria-label={`New token for ${each.analyst}`}>
                       New token
                     </button>

@@ -4,13 +4,13 @@ import { number, plural } from "../format.js";
 import { ProblemBox, Text } from "../ui.jsx";
 import { certificate, dataset, noCertificate } from "./state.js";
 
-/** The pair that differs most: an analyst, and the other without whom they would have done better. */
+/** The pair that differs most: an analyst, and the other without whom they would do best. */
 function worstPair(standings) {
   let worst = null;
   for (const each of standings) {
     for (const [other, without] of Object.entries(each.without ?? {})) {
       const loss = without - each.here;
-      if (!worst || loss > worst.loss) worst = { analyst: each.analyst, other, loss };
+      if (!worst || loss > worst.loss) worst = { analyst: each.analyst, other, here: each.here, without, loss };
     }
   }
   return worst;
@@ -59,6 +59,13 @@ function Pairs({ standings }) {
   );
 }
 
+const WorstPair = ({ of: { analyst, other, here, without, loss } }) => (
+  <p class="worst-pair">
+    Worst pair: <Text>{analyst}</Text> has {number(here)} useful {here === 1 ? "answer" : "answers"}, and would have {number(without)} without <Text>{other}</Text>.
+    {loss <= 0 && " No analyst would do better without any other."}
+  </p>
+);
+
 const STATUS = { proven: "good", guaranteed: "good" };
 
 export function Fairness() {
@@ -75,9 +82,8 @@ export function Fairness() {
         <p class="verdict-text">{text}</p>
         <p class="muted">
           Judged up to {plural(report.entries, "entry", "entries")} of {judged.toLocaleString("en-US")}; {report.checked.toLocaleString("en-US")} checked by a second implementation.
-          {pair && pair.loss > 0 && ` Worst pair: ${pair.analyst} would have ${number(pair.loss)} more useful answers without ${pair.other}.`}
-          {pair && pair.loss <= 0 && report.holds !== null && " No analyst would do better without any other."}
         </p>
+        {pair && report.holds !== null && <WorstPair of={pair} />}
       </section>
       {report.exact && (
         <section class="card">

@@ -1,8 +1,8 @@
-// The overview: shares, spent and left; questions by outcome; what needs attention.
+// The overview: shares, spent and left; questions by source; what needs attention; changed settings.
 import { useWidth } from "../analyst/charts.jsx";
 import { amount, odds, percent, plural, showAmount } from "../format.js";
 import { Text } from "../ui.jsx";
-import { analysts, certificate, dataset, events, settings, total } from "./state.js";
+import { activity, analysts, certificate, dataset, settings, total } from "./state.js";
 
 /** One stacked bar of the whole budget: for each analyst spent and left, then what is unallocated. */
 function Shares() {
@@ -41,57 +41,53 @@ function Shares() {
   );
 }
 
-const KINDS = ["paid", "free", "refused"];
+/** Where answers come from, in the order in which they are stacked, and what that means. */
+const SOURCES = {
+  measured: "measured, and paid for",
+  cached: "measured before",
+  reconstructed: "estimated from earlier measurements",
+  synthetic: "from a synthetic table",
+  public: "public, without noise",
+  free: "free, too long to look up",
+  refused: "refused",
+};
 const BUCKETS = 40;
+const HEIGHT = 96;
 
-/** The questions among these events, in order: {analyst, kind}. */
-function questionsOf(list) {
-  const asked = new Map(list.filter((each) => each.kind === "asked").map((each) => [each.number, each.content.analyst]));
-  const kinds = { answered: "paid", answeredfree: "free", refused: "refused" };
-  return list
-    .filter((each) => each.kind in kinds && asked.has(each.content.asked))
-    .map((each) => {
-      const cost = each.kind === "answered" && each.content.answers.some((answer) => answer.cost && amount(answer.cost) > 0);
-      return { analyst: asked.get(each.content.asked), kind: each.kind === "answered" && !cost ? "free" : kinds[each.kind] };
-    });
-}
-
+/** The newest questions by source, in columns of equally many, newest on the right. */
 function Activity() {
   const [parent, width] = useWidth();
-  const found = questionsOf(events.value);
+  const found = activity.value;
   if (!found.length) return <p class="muted">No question has been asked yet.</p>;
-  const size = Math.max(1, Math.ceil(found.length / BUCKETS));
-  const buckets = [];
-  for (let at = 0; at < found.length; at += size) {
-    const part = found.slice(at, at + size);
-    buckets.push(KINDS.map((kind) => part.filter((each) => each.kind === kind).length));
-  }
-  const step = Math.min(40, width / buckets.length);
-  const scale = 96 / size;
+  const counts = (part) => Object.keys(SOURCES).map((source) => [source, part.filter((each) => each === source).length]).filter(([, count]) => count);
+  const size = Math.ceil(found.length / BUCKETS);
+  const columns = Array.from({ length: Math.ceil(found.length / size) }, (_, at) => counts(found.slice(at * size, (at + 1) * size)));
+  const step = Math.min(40, width / columns.length);
+  const scale = HEIGHT / size;
   return (
     <div ref={parent} class="chart">
-      <svg width={width} height="108" role="img" aria-label={`The last ${found.length} questions, by outcome`}>
-        {buckets.map((counts, at) => {
-          let y = 104;
-          return counts.map((count, kind) => {
+      <svg width={width} height={HEIGHT + 12} role="img" aria-label={`The newest ${plural(found.length, "question")}, by the source of the answer`}>
+        {columns.map((column, at) => {
+          let y = HEIGHT + 8;
+          return column.map(([source, count]) => {
             y -= count * scale;
             return (
-              <rect key={`${at} ${kind}`} class={`activity ${KINDS[kind]}`} x={at * step + 1} y={y} width={Math.max(1, step - 2)} height={count * scale}>
-                <title>{`${count} ${KINDS[kind]}`}</title>
+              <rect key={`${at} ${source}`} class={`activity ${source}`} x={at * step + 1} y={y} width={Math.max(1, step - 2)} height={count * scale}>
+                <title>{`${count} ${SOURCES[source]}`}</title>
               </rect>
             );
           });
         })}
-        <line class="zero" x1="0" x2={width} y1="104.5" y2="104.5" />
+        <line class="zero" x1="0" x2={width} y1={HEIGHT + 8.5} y2={HEIGHT + 8.5} />
       </svg>
-      <p class="legend">
-        {KINDS.map((kind) => (
-          <span key={kind}>
-            <span class={`key activity-${kind}`} /> {found.filter((each) => each.kind === kind).length} {kind}
-          </span>
+      <ul class="legend" aria-label="Answers by source">
+        {counts(found).map(([source, count]) => (
+          <li key={source}>
+            <span class={`key activity ${source}`} /> {count.toLocaleString("en-US")} {SOURCES[source]}
+          </li>
         ))}
-        <span class="muted">the last {plural(found.length, "question")}, newest on the right</span>
-      </p>
+      </ul>
+      <p class="note">The newest {plural(found.length, "question")}; the newest is on the right.</p>
     </div>
   );
 }
@@ -152,7 +148,7 @@ function Settings() {
 
 export function Overview() {
   const info = dataset.value;
-  if (!analysts.value || !events.value) return <p class="skeleton" />;
+  if (!analysts.value || !activity.value) return <p class="skeleton" />;
   const list = analysts.value.analysts;
   const spent = list.reduce((sum, each) => sum + amount(each.spent), 0) / amount(info.total);
   const warnings = alerts();
@@ -183,7 +179,7 @@ export function Overview() {
         <Shares />
       </section>
       <section class="card">
-        <h2>Questions</h2>
+        <h2>Questions by source</h2>
         <Activity />
       </section>
       {settings.value && (settings.value.changes.length > 0 || !settings.value.readable) && (

@@ -9,14 +9,14 @@ import { Analysts } from "./analysts.jsx";
 import { Fairness } from "./fairness.jsx";
 import { Ledger } from "./ledger.jsx";
 import { Overview } from "./overview.jsx";
-import { certificate, dataset, load, loadAnalysts, loadCertificate, loadEvents, reset, setPaused } from "./state.js";
+import { certificate, dataset, load, loadAnalysts, loadCertificate, loadEvents, loadSettings, reset, setPaused } from "./state.js";
 
 const VIEWS = { Overview, Fairness, Ledger, Analysts };
 /** How often the figures are read again while the page is visible, in milliseconds: sooner while the certificate is behind. */
 const REFRESH = 10_000;
 const REFRESH_BEHIND = 2_000;
 
-const refresh = (view) => Promise.all([loadAnalysts(), loadCertificate(), view === "Ledger" ? null : loadEvents()]);
+const refresh = (view) => Promise.all([loadAnalysts(), loadCertificate(), loadSettings(), view === "Ledger" ? null : loadEvents()]);
 
 export function CuratorPage() {
   const [view, setView] = useState("Overview");

@@ -12,6 +12,8 @@ export const noCertificate = signal(null);
 /** The newest events of the ledger, oldest first, and the number of all. */
 export const events = signal(null);
 export const total = signal(0);
+/** The sources of the newest answers, oldest first. */
+export const activity = signal(null);
 /** How the configuration file differs from the ledger. */
 export const settings = signal(null);
 
@@ -46,7 +48,8 @@ export async function loadEvents() {
   const first = await get("/ledger?limit=1");
   const count = countOf(first.head);
   if (events.value && count === total.value) return;
-  const page = await get(`/ledger?after=${Math.max(-1, count - 1 - PAGE)}&limit=${PAGE}`);
+  const [page, newest] = await Promise.all([get(`/ledger?after=${Math.max(-1, count - 1 - PAGE)}&limit=${PAGE}`), get("/activity")]);
+  activity.value = newest.sources;
   events.value = page.events;
   total.value = countOf(page.head);
 }
@@ -88,5 +91,5 @@ export const rotate = (name) => act(post(`${named(name)}/token`));
 export const setPaused = (paused) => act(post(paused ? "/pause" : "/resume"));
 
 export function reset() {
-  for (const each of [dataset, analysts, certificate, noCertificate, events, settings]) each.value = null;
+  for (const each of [dataset, analysts, certificate, noCertificate, events, activity, settings]) each.value = null;
 }

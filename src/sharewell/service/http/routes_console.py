@@ -1,4 +1,4 @@
-"""Routes of the console: sessions of browsers, drafts, downloads, verification, settings and plans."""
+"""Routes of the console: sessions, drafts, downloads, activity, verification, settings and plans."""
 
 from __future__ import annotations
 
@@ -128,6 +128,12 @@ async def start_verification(caller: Curator, request: Request) -> wire.Verifica
 async def verification(caller: Curator, request: Request) -> wire.VerificationStatus:
     """Show how far the verification has come, or what it found."""
     return app_state(request).verification.status(caller.service.name)
+
+
+@router.get(f"{DATASET}/activity")
+async def activity(caller: Curator) -> wire.Activity:
+    """List the sources of the newest questions' answers."""
+    return await caller.run(caller.service.activity)
 
 
 @router.get(f"{DATASET}/settings")
