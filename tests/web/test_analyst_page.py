@@ -70,6 +70,7 @@ def test_a_sign_in_link_works_once_and_leaves_the_address(served, opened):
     other.goto("about:blank")
     other.goto(address)
     expect(other.get_by_label("Your token")).to_be_visible()
+    expect(other.get_by_text("This sign-in link was used before, or is too old.")).to_be_visible()
 
 
 def test_an_ended_session_asks_to_sign_in_again(served, opened):

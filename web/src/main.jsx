@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { online, resume, session, signIn } from "./api.js";
+import { online, resume, session, signIn, signedOutBecause } from "./api.js";
 import { SignIn } from "./signin.jsx";
 import "./style.css";
 import "./theme.js";
@@ -59,7 +59,10 @@ async function start() {
   const code = new URLSearchParams(location.hash.slice(1)).get("code");
   if (code) {
     history.replaceState(null, "", location.pathname + location.search);
-    await signIn({ code }).catch(() => resume());
+    await signIn({ code }).catch(async (error) => {
+      await resume();
+      if (!session.value) signedOutBecause.value = error.message;
+    });
   } else {
     await resume();
   }

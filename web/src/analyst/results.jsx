@@ -216,7 +216,7 @@ function Waiting({ ticket }) {
     <div class="waiting-box">
       <Spinner text="Waiting for its turn" />
       <p>
-        {ticket.position ? `${plural(ticket.position, "question")} of yours come before it. ` : "It is the next of yours. "}
+        {ticket.position ? `${plural(ticket.position, "question")} of yours ${ticket.position === 1 ? "comes" : "come"} before it. ` : "It is the next of yours. "}
         {takesTurns.value && "Analysts take turns here, so that the order makes no one worse off: the others ask first, or say that they are done."}
       </p>
       <p class="muted">You can leave the page and come back: the question is kept, and its answer will be in the history.</p>

@@ -146,9 +146,22 @@ function Settings() {
   );
 }
 
+/** The places of everything, until the figures have come. */
+export const LoadingOverview = () => (
+  <div class="loading" role="status" aria-label="Loading">
+    <div class="fact-row">
+      {Array.from({ length: 6 }, (_, at) => (
+        <p class="skeleton" key={at} />
+      ))}
+    </div>
+    <p class="skeleton card" />
+    <p class="skeleton card" />
+  </div>
+);
+
 export function Overview() {
   const info = dataset.value;
-  if (!analysts.value || !activity.value) return <p class="skeleton" />;
+  if (!analysts.value || !activity.value) return <LoadingOverview />;
   const list = analysts.value.analysts;
   const spent = list.reduce((sum, each) => sum + amount(each.spent), 0) / amount(info.total);
   const warnings = alerts();

@@ -8,7 +8,7 @@ import { Menu, ProblemBox, Tabs, Text, notify } from "../ui.jsx";
 import { Analysts } from "./analysts.jsx";
 import { Fairness } from "./fairness.jsx";
 import { Ledger } from "./ledger.jsx";
-import { Overview } from "./overview.jsx";
+import { LoadingOverview, Overview } from "./overview.jsx";
 import { certificate, dataset, load, loadAnalysts, loadCertificate, loadEvents, loadSettings, reset, setPaused } from "./state.js";
 
 const VIEWS = { Overview, Fairness, Ledger, Analysts };
@@ -83,7 +83,7 @@ export function CuratorPage() {
             )}
           </ProblemBox>
         )}
-        {dataset.value ? <View /> : !problem && <p class="skeleton" />}
+        {dataset.value ? <View /> : !problem && <LoadingOverview />}
       </main>
     </div>
   );
