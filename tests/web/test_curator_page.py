@@ -149,6 +149,7 @@ def test_a_curator_pauses_and_resumes(judged, opened):
     expect(analyst.locator(".badge", has_text="paused")).to_be_visible()
     type_sql(analyst, ONE.format(7))
     expect(analyst.get_by_role("button", name="Ask for free")).to_be_disabled()
+    expect(analyst.get_by_text("The curator has paused the dataset")).to_be_visible()
     check_looks(analyst)
     assert judged.analyst("ann").ask().json()["code"] == "service.paused"
     page.get_by_role("button", name="Resume").click()

@@ -11,6 +11,8 @@ const QUANTILE = 2.1184;
 /** So many columns of numbers are quoted one by one; of more, the least and the largest error. */
 const MOST_NAMED = 2;
 
+const PAUSED = "The curator has paused the dataset: no question is accepted until it is resumed.";
+
 /** The precision of an offer: ± for each column of numbers. */
 function precision(quote, offer) {
   const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
@@ -34,6 +36,7 @@ function Offers({ quote }) {
   const left = budget.value?.questions_left;
   const isFree = paid && paid.cost === "0";
   const littleGained = quote.notes.some((note) => note.startsWith("Paying would hardly"));
+  const notes = dataset.value?.paused ? PAUSED : quote.notes.join(" ");
   return (
     <div class="offers">
       {isFree ? (
@@ -59,9 +62,9 @@ function Offers({ quote }) {
           </p>
         </>
       )}
-      {quote.notes.length > 0 && (
-        <p class="quote-note" title={quote.notes.join(" ")}>
-          {quote.notes.join(" ")}
+      {notes && (
+        <p class="quote-note" title={notes}>
+          {notes}
         </p>
       )}
     </div>
@@ -113,7 +116,7 @@ export function QuoteLine() {
   return (
     <section class="quote-line" aria-label="Quote" data-pending={pending.value}>
       <div class="quote-text" aria-live="polite">
-        {!found && !pending.value && <p class="muted">The quote appears here as you type. Quotes are free.</p>}
+        {!found && !pending.value && <p class="muted">{dataset.value?.paused ? PAUSED : "The quote appears here as you type. Quotes are free."}</p>}
         {pending.value && !found?.quote && <p class="muted">Quoting…</p>}
         {found?.quote && <Offers quote={found.quote} />}
         {current?.problem && <Mistake found={current} />}

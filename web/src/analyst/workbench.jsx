@@ -68,9 +68,7 @@ export function Workbench() {
           <Text>{session.value.dataset}</Text>
         </h1>
         {dataset.value?.paused && (
-          <span class="badge">
-            paused<span class="wide-only"> by the curator</span>
-          </span>
+          <span class="badge wide-only">paused by the curator</span>
         )}
         <div class="top-right">
           <BudgetMeter />

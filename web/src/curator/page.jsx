@@ -42,6 +42,7 @@ export function CuratorPage() {
   }, [view, certificate.value?.behind > 0]);
   const paused = dataset.value?.paused;
   const toggle = async () => {
+    setProblem(null);
     try {
       await setPaused(!paused);
       notify(paused ? "Questions are accepted again." : "Paused: no question is accepted until you resume.");
