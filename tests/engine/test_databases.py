@@ -160,6 +160,32 @@ def test_text_of_every_type_of_postgresql_is_in_one_cell(postgres):
     assert vectorize(address, whole, table="people").counts.tolist() == [1, 1, 1, 1]
 
 
+def test_text_that_a_collation_takes_for_equal_is_in_one_cell(postgres):
+    address = postgres.database()
+    with psycopg.connect(address) as connection:
+        columns = ["padded char(4)"]
+        extensions = connection.execute("SELECT name FROM pg_available_extensions").fetchall()
+        if ("citext",) in extensions:
+            connection.execute("CREATE EXTENSION citext")
+            columns.append("folded citext")
+        if connection.execute("SELECT 1 FROM pg_collation WHERE collprovider = 'i' LIMIT 1").fetchall():
+            connection.execute(
+                "CREATE COLLATION loose"
+                " (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
+            )
+            columns.append("loose text COLLATE loose")
+        connection.execute(f"CREATE TABLE people ({', '.join(columns)})")
+        places = ", ".join(["%s"] * len(columns))
+        for text in ("MA", "ma", "Ma", "má"):
+            connection.execute(f"INSERT INTO people VALUES ({places})", [text] * len(columns))
+    for column in columns:
+        name = column.split()[0]
+        domain = Domain([Category(name, ["MA", "ma", "má"], other="others")])
+        for unit in (None, name):
+            found = vectorize(address, domain, unit, table="people").counts.tolist()
+            assert found == [1, 1, 1, 1], column
+
+
 def test_the_result_has_no_more_rows_than_cells(postgres):
     address = fill(postgres.database(), pa.table({"age": [0, 1, 1, 3, 3, 3, 9]}))
     engine = open_source(address, ["age"], table="people")

@@ -1,6 +1,9 @@
 """A dataset that is measured in place: every purchase is a statement on the source."""
 
+import os
+import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pyarrow as pa
@@ -10,6 +13,7 @@ import pytest
 from sharewell.config import parse_config
 from sharewell.errors import RequestError, SourceUnavailable
 from sharewell.privacy.ledger import Charged, Released, SourceChanged, SourceSeen, public_events
+from sharewell.privacy.noise import ExactNoise
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.results import SOURCE_CHANGED
@@ -46,8 +50,8 @@ query_budget = "1/100"
 YOUNG = "SELECT COUNT(*) FROM people WHERE age < 10"
 
 
-def served(source: str, folder, data=None) -> DatasetService:
-    config = parse_config(CONFIG.format(source=source), folder / "sharewell.toml")
+def served(source: str, folder, data=None, text: str = CONFIG) -> DatasetService:
+    config = parse_config(text.format(source=source), folder / "sharewell.toml")
     ledger = open_ledger(folder / "ledger.sqlite", create=True)
     service = DatasetService(
         config, ledger, TokenStore(folder / "access.json"), data=data, certificate=False
@@ -118,4 +122,61 @@ def test_a_database_that_stalls_is_asked_again_and_charged_once(postgres, tmp_pa
     assert sorted(released) == charges
     assert again.budget("ann").spent == again.budget("ben").spent + 1000
     again.close()
+    assert verify(tmp_path / "ledger.sqlite", certificate=False).ok
+
+
+def kill_one_that_waits(address: str) -> None:
+    """Kill a process of the database whose statement waits for a lock, which takes down all others."""
+    until = time.monotonic() + 60
+    with psycopg.connect(address, autocommit=True) as watching:
+        while time.monotonic() < until:
+            for (pid,) in watching.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+                " AND wait_event_type = 'Lock'"
+            ).fetchall():
+                os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(0.02)
+    raise TimeoutError
+
+
+def test_a_database_killed_in_a_purchase_is_asked_again_with_fresh_noise(
+    postgres, tmp_path, monkeypatch
+):
+    draws: list[int] = []
+
+    def recorded(self, scale, size):
+        drawn = draw(self, scale, size)
+        draws.extend(drawn.tolist())
+        return drawn
+
+    draw = ExactNoise.laplace
+    monkeypatch.setattr(ExactNoise, "laplace", recorded)
+    address = fill(postgres.database(), PEOPLE)
+    # So little budget that two draws are equal with a probability below 1e-8.
+    text = CONFIG.replace("epsilon = 100000", "epsilon = 0.000001").replace("= 20", "= 100_000_000_000")
+    service = served(f'source = "{address}"\ntable = "people"', tmp_path, text=text)
+    before = len(events_of(service, Charged))
+    draws.clear()
+    locking = psycopg.connect(address)
+    locking.execute("LOCK TABLE people IN ACCESS EXCLUSIVE MODE")
+    answer, failures, until = None, 0, time.monotonic() + 60
+    with ThreadPoolExecutor() as threads:
+        killed = threads.submit(kill_one_that_waits, address)
+        while answer is None and time.monotonic() < until:
+            try:
+                answer = service.ask("ann", YOUNG, key="mine", timeout=60).outcome(0)
+            except SourceUnavailable:
+                failures += 1
+        killed.result()
+    locking.close()
+    assert answer is not None
+    assert failures >= 1
+    # Every attempt has drawn, and only the last draw was released.
+    assert len(set(draws)) == len(draws) == failures + 1
+    # The mechanism asks for the rows that fit less those that do not: 3 - 1.
+    *_, last = events_of(service, Released)
+    assert list(last.values) == [draws[-1] + 2]
+    assert len(events_of(service, Charged)) == len(events_of(service, Released)) == before + 1
+    service.close()
     assert verify(tmp_path / "ledger.sqlite", certificate=False).ok

@@ -25,6 +25,9 @@ from sharewell.errors import SourceError, Suggestion
 
 Result = TypeVar("Result")
 
+#: The name of a subquery whose columns are computed once for each row, however often they are used.
+COMPUTED_ROWS = "computed"
+
 #: Columns of integers, by name.
 Columns = Mapping[str, NDArray[np.integer[Any]]]
 
@@ -45,8 +48,10 @@ class Engine(Protocol):
     and two people could be taken for one.
     """
 
-    #: Whether labels are looked up in an enumeration; otherwise by comparisons.
+    #: Whether labels are looked up in an enumeration, and whether many of them are in a JSON object;
+    #: otherwise by comparisons.
     has_enumerations: bool
+    has_json_objects: bool
     #: Whether opening it takes seconds, so that it stays open between statements.
     slow_to_open: bool
 
@@ -116,6 +121,7 @@ class SqlEngine(ABC):
 
     dialect: ClassVar[str]
     has_enumerations = False
+    has_json_objects = False
     slow_to_open = False
 
     def __init__(self, relation: exp.Table, columns: Mapping[str, SourceColumn], timeout: float) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from sharewell.engine.base import Columns, Engine, within
+from sharewell.engine.base import COMPUTED_ROWS, Columns, Engine, within
 from sharewell.engine.cells import Type
 from sharewell.engine.data_vector import SparseCells
 from sharewell.engine.vectorize import code_names, kept_rows, sums_of_vectors
@@ -356,7 +356,7 @@ def group_counts(domain: Domain, parts: Sequence[_Part], rows: exp.Select) -> ex
 
     Several parts are one pass too: each row is counted once in every part, by its group there.
     """
-    people = exp.select().from_(rows.subquery("people"))
+    people = exp.select().from_(rows.subquery(COMPUTED_ROWS))
     keys = ["place"]
     if len(parts) == 1:
         place = parts[0].number()

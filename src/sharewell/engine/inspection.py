@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from sharewell.engine.base import Engine
-from sharewell.engine.cells import Type, centred_value, compare_labels, is_missing, is_null, placement
+from sharewell.engine.cells import Type, centred_value, is_missing, is_null, look_up_of, placement
 from sharewell.query.domain import Domain
 
 #: The most values shown of one column.
@@ -67,7 +67,7 @@ def inspect_rows(domain: Domain, engine: Engine, privacy_unit: str | None = None
 def _descriptions(domain: Domain, engine: Engine, privacy_unit: str | None) -> Iterator[_Description]:
     for attribute in domain.attributes:
         column = engine.columns[attribute.name]
-        placed = placement(attribute, column, compare_labels)
+        placed = placement(attribute, column, look_up_of(engine))
         declared = placed.known
         if attribute.null_cell is not None:
             declared = exp.or_(placed.missing, placed.known)

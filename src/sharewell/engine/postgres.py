@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sharewell.engine.base import (
+    COMPUTED_ROWS,
     SourceColumn,
     SqlEngine,
     find_columns,
@@ -56,6 +57,7 @@ class Postgres(SqlEngine):
     """A table or view of a PostgreSQL database."""
 
     dialect = "postgres"
+    has_json_objects = True
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         refuse_password(address, "set PGPASSWORD or use ~/.pgpass")
@@ -144,6 +146,10 @@ class Postgres(SqlEngine):
             case exp.Round():
                 # ROUND takes halves to the even number.
                 return exp.Floor(this=exp.Add(this=node.this, expression=exp.Literal.number("0.5")))
+            case exp.Subquery(this=exp.Select() as rows) if node.alias == COMPUTED_ROWS:
+                # A subquery with OFFSET is not merged into the statement, which would copy what computes
+                # a column to every place that uses it.
+                rows.set("offset", exp.Offset(expression=exp.Literal.number(0)))
             case exp.MD5():
                 return exp.Collate(this=node, expression=exp.to_identifier("C", quoted=True))
         return node

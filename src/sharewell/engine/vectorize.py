@@ -13,10 +13,9 @@ from sharewell.engine.cells import (
     Placement,
     Type,
     centred_value,
-    compare_labels,
-    enumerate_labels,
     is_missing,
     is_null,
+    look_up_of,
     placement,
 )
 from sharewell.engine.data_vector import MAX_DENSE, MAX_ROWS, DataVector
@@ -109,7 +108,7 @@ def cell_counts(
         rows = kept_rows(domain, engine, privacy_unit, most=most, key=key)
     sums = [sum_.as_(name) for name, sum_ in sums_of_vectors(domain).items()]
     counted = exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
-    return _with_codes(counted, domain, texts) if texts else counted
+    return _with_codes(counted, domain, engine, texts) if texts else counted
 
 
 def _texts(domain: Domain, engine: Engine) -> dict[str, Category]:
@@ -131,14 +130,16 @@ def _texts(domain: Domain, engine: Engine) -> dict[str, Category]:
     }
 
 
-def _with_codes(counted: exp.Select, domain: Domain, texts: Mapping[str, Category]) -> exp.Select:
+def _with_codes(
+    counted: exp.Select, domain: Domain, engine: Engine, texts: Mapping[str, Category]
+) -> exp.Select:
     """Replace texts that were counted by codes, and add up what has the same code."""
     selected: list[exp.Expr] = []
     for name in code_names(domain):
         code: exp.Condition = exp.column(name)
         if (attribute := texts.get(name)) is not None:
             text = SourceColumn(attribute.name, exp.DataType.build("text"), code)
-            cell = _cell(attribute, placement(attribute, text, compare_labels))
+            cell = _cell(attribute, placement(attribute, text, look_up_of(engine)))
             code = exp.cast(cell, _code_type(attribute.size))
         selected.append(code.as_(name))
     names, sums = code_names(domain), list(sums_of_vectors(domain))
@@ -223,8 +224,7 @@ def _coded_rows(domain: Domain, engine: Engine, texts: Collection[str] = ()) -> 
     selected: list[exp.Expr] = []
     kept: list[exp.Condition | None] = []
     for name, attribute in zip(code_names(domain), domain.attributes, strict=True):
-        look_up = enumerate_labels if engine.has_enumerations else compare_labels
-        placed = placement(attribute, columns[attribute.name], look_up)
+        placed = placement(attribute, columns[attribute.name], look_up_of(engine))
         if name in texts:
             selected.append(columns[attribute.name].value.as_(name))
         else:
