@@ -182,7 +182,7 @@ def make(
 
 def of_vector(weights: NDArray[Any], child: Node) -> Scaled:
     """Build the node with one weight per cell and one child."""
-    _spend(1 + (len(weights) >> 14))
+    spend(1 + (len(weights) >> 14))
     first = np.ones(len(weights), dtype=bool)
     np.not_equal(weights[1:], weights[:-1], out=first[1:])
     starts = first.nonzero()[0]
@@ -217,7 +217,7 @@ def _overlay(p: Node, q: Node) -> Overlay:
     fresh = np.ones(len(starts), dtype=bool)
     np.not_equal(starts[1:], starts[:-1], out=fresh[1:])
     starts = starts[fresh]
-    _spend(len(starts) >> 6)
+    spend(len(starts) >> 6)
     i = p.starts.searchsorted(starts, "right") - 1
     j = q.starts.searchsorted(starts, "right") - 1
     base = len(q.children) + 1
@@ -248,7 +248,7 @@ def multiply(left: Node, right: Node) -> Scaled:
             return 1, q if p.is_one else p
         key = (p.digest, q.digest)
         if key not in memo:
-            _spend(1, memo)
+            spend(1, memo)
             starts, w, u, which, pairs = _overlay(p, q)
             memo[key] = make(p.size, starts, w * u, which, [visit(c, d) for c, d in pairs])
         return memo[key]
@@ -267,7 +267,7 @@ def unite(left: Node, right: Node) -> Scaled:
             return 1, p if p.is_one else q
         key = (p.digest, q.digest)
         if key not in memo:
-            _spend(1, memo)
+            spend(1, memo)
             starts, w, u, which, pairs = _overlay(p, q)
             memo[key] = make(p.size, starts, w | u, which, [visit(c, d) for c, d in pairs])
         return memo[key]
@@ -283,7 +283,7 @@ def complement(node: Node) -> Scaled:
         if node.is_one:
             return ZERO
         if node not in memo:
-            _spend(1, memo)
+            spend(1, memo)
             outside = ones(*sizes(node.children[0]))
             parts = [(1, outside), *map(visit, node.children)]
             memo[node] = make(node.size, node.starts, np.ones_like(node.starts), node.which + 1, parts)
@@ -301,7 +301,7 @@ def combine(a: int, left: Scaled, b: int, right: Scaled) -> Scaled:
             return (a + b, p or q) if a + b else ZERO
         key = (_bounded(a), _bounded(b), p, q)
         if key not in memo:
-            _spend(1, memo)
+            spend(1, memo)
             starts, w, u, which, pairs = _overlay(p, q)
             numbers: dict[tuple[int, int, int], int] = {}
             runs = zip(w.tolist(), u.tolist(), which.tolist(), strict=True)
@@ -321,7 +321,7 @@ def split(node: Node, level: int, groups: Weights, count: int) -> list[Scaled]:
 
     def visit(node: Node, level: int) -> list[Scaled]:
         if node not in memo:
-            _spend(count)
+            spend(count)
             if level:
                 below = [visit(child, level - 1) for child in node.children]
                 memo[node] = [
@@ -592,7 +592,7 @@ def limited(steps: int) -> Iterator[None]:
         _steps_left.reset(token)
 
 
-def _spend(steps: int, visited: Sized = ()) -> None:
+def spend(steps: int, visited: Sized = ()) -> None:
     """Count steps, each about as long as making a small node; refuse too many."""
     left = _steps_left.get()
     if left is not None:

@@ -55,6 +55,23 @@ def free_answers(mechanism: Mechanism, block: ParallelBlock, analyst: str) -> An
     return None
 
 
+def released_answers(mechanism: Mechanism, statement: Statement, analyst: str) -> Answers | None:
+    """What a statement is answered with for nothing; None where a mechanism cannot.
+
+    Privacy: post-processes estimates that every analyst can have for nothing.
+    """
+    found = [free_answers(mechanism, block, analyst) for block in statement.blocks]
+    answers = [each for each in found if each is not None]
+    if len(answers) < len(found):
+        return None
+    step = _together(mechanism, statement, analyst, answers)
+    try:
+        while True:
+            next(step)
+    except StopIteration as finished:
+        return finished.value  # type: ignore[no-any-return]
+
+
 def _collected(step: Step[Answers], found: list[Answers]) -> Step[Answers]:
     answers = yield from step
     found.append(answers)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -85,6 +85,10 @@ class RowNumbers:
         self._rows_at_once = len(statement.group_labels) if statement.selects_by_noise else 1
         self._at_level: dict[float, Sequence[Answer]] = {1.0: answers}
         self._columns: dict[Expression, Sequence[Any]] = {}
+        # Many rows may share a form, such as the total of all: it is looked at once.
+        self._form_value = cache(self._form_value_of)
+        self._form_source = cache(self._form_source_of)
+        self._form_critical = cache(self._form_critical_of)
 
     def column(self, expression: Expression) -> Callable[[int], Any]:
         """A function from a row to a column's field there."""
@@ -161,14 +165,22 @@ class RowNumbers:
                 return self._rank(leaf, row)
         raise TypeError(f"{leaf!r} is not a number")
 
-    def _form_source(self, form: int) -> Source:
+    def _form_source_of(self, form: int) -> Source:
         used = [self.answers[at].source for at, _ in self.statement.forms[form]]
         return min(used, key=_reliability) if used else "public"
 
+    def _form_value_of(self, form: int) -> Any:
+        """The value of a linear combination; None if nothing determines one of its answers."""
+        [value] = self.statement.combine([form], self.values)
+        return value
+
+    def _form_critical_of(self, form: int, widening: float) -> float | None:
+        """Half the width of a form's interval in standard errors; None if one of them is not known."""
+        used = self._form_answers(form, widening)
+        return None if any(answer.interval is None for answer in used) else critical_of(used)
+
     def _is_undetermined(self, *forms: int) -> bool:
-        return any(
-            is_undetermined(self.answers[at]) for form in forms for at, _ in self.statement.forms[form]
-        )
+        return any(self._form_value(form) is None for form in forms)
 
     @cached_property
     def _moments(self) -> dict[tuple[int, int], float]:
@@ -193,7 +205,7 @@ class RowNumbers:
         source = self._form_source(form)
         if self._is_undetermined(form):
             return wire.Number(value=None, interval=ANYTHING, source=source)
-        [value] = self.statement.combine([form], self.values)
+        value = self._form_value(form)
         variance, error = self._variance(form), None
         if variance is not None:
             error = math.sqrt(max(variance, 0.0))
@@ -203,12 +215,12 @@ class RowNumbers:
     def _form_interval(self, form: int, widening: float) -> Interval | None:
         """The interval of a linear combination; without its variance, from those of all its answers."""
         terms = self.statement.forms[form]
-        [value] = self.statement.combine([form], self.values)
-        variance, used = self._variance(form), self._form_answers(form, widening)
-        if any(answer.interval is None for answer in used):
+        value, variance = self._form_value(form), self._variance(form)
+        critical = self._form_critical(form, widening)
+        if critical is None:
             return None
         if variance is not None:
-            reach = critical_of(used) * math.sqrt(max(variance, 0.0))
+            reach = critical * math.sqrt(max(variance, 0.0))
             return float(value) - reach, float(value) + reach
         wider = self._form_answers(form, widening * self._widening(len(terms)))
         reach = sum(
@@ -228,9 +240,9 @@ class RowNumbers:
         return wire.Number(value=_finite(value), interval=interval, source=source)
 
     def _ratio_interval(self, above: int, below: int, widening: float) -> Interval | None:
-        top, bottom = map(float, self.statement.combine([above, below], self.values))
-        used = self._form_answers(above, widening) + self._form_answers(below, widening)
-        if any(answer.interval is None for answer in used):
+        top, bottom = float(self._form_value(above)), float(self._form_value(below))
+        criticals = [self._form_critical(form, widening) for form in (above, below)]
+        if None in criticals:
             return None
         variances = self._variance(above), self._variance(below)
         both = self._moments.get((above, below))
@@ -247,7 +259,8 @@ class RowNumbers:
             return quotient((low, high), (least, most))
         # Fieller's interval divides by a positive number; a ratio is that of both with other signs.
         own, other = variances
-        return fieller(sign * top, sign * bottom, own or 0.0, other or 0.0, both, critical_of(used))
+        critical = max(each or 0.0 for each in criticals)
+        return fieller(sign * top, sign * bottom, own or 0.0, other or 0.0, both, critical)
 
     def _quantile(self, leaf: Quantile, row: int, widening: float) -> wire.Number:
         counts, crossings = leaf.counts[row], leaf.crossings[row]

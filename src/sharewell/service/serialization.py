@@ -17,14 +17,24 @@ from sharewell.cancellation import checked
 from sharewell.config.check import LITTLE_GAIN
 from sharewell.config.config import Config
 from sharewell.errors import LedgerCorrupt, SharewellError
-from sharewell.mechanisms.base import Mechanism, Prospect
+from sharewell.mechanisms.base import Answer, Mechanism, Prospect
 from sharewell.privacy.ledger import SECRET, Answered, AnsweredFree, Ending, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
-from sharewell.query.expression import Aggregate, Average, Expression, Form, Linear
+from sharewell.query.expression import (
+    Aggregate,
+    Average,
+    Call,
+    Expression,
+    Form,
+    Linear,
+    Quantile,
+    Ratio,
+)
 from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
-from sharewell.service.answers import free_answers
+from sharewell.service.answers import free_answers, released_answers
+from sharewell.service.expected_errors import ErrorOfGroup, ExpectedErrors
 from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.ledger.codec import encode, read_answers
 from sharewell.service.ledger.durable import DurableLedger
@@ -71,8 +81,18 @@ def quote(
     for output in statement.outputs:
         if isinstance(output.source, Average):
             groups[output.source] = _groups(mechanism, statement, output.source, analyst, population)
+    released = None
+    if any(_is_computed(output.source) for output in statement.outputs):
+        released = released_answers(mechanism, statement, analyst)
     return quote_message(
-        statement, cost, funds, paid if can_pay else None, free if can_ask_free else None, groups
+        statement,
+        cost,
+        funds,
+        paid if can_pay else None,
+        free if can_ask_free else None,
+        groups,
+        released,
+        _assumed_size(len(statement.group_labels), population),
     )
 
 
@@ -113,8 +133,18 @@ def _public_groups(statement: Statement, average: Average, population: int | Non
     No larger than the assumed size: how many rows a condition leaves is not known.
     """
     totals = statement.blocks[average.total]
-    size = ASSUMED_SIZE if population is None else max(1, min(ASSUMED_SIZE, population / len(totals)))
+    size = _assumed_size(len(totals), population)
     return [Group(size, float(query.max_abs)) for query in totals]
+
+
+def _assumed_size(groups: int, population: int | None) -> float:
+    """The number of rows in a group of which nothing is known."""
+    return ASSUMED_SIZE if population is None else max(1, min(ASSUMED_SIZE, population / groups))
+
+
+def _is_computed(column: Expression) -> bool:
+    """Whether the error of a column depends on the numbers themselves, other than that of an average."""
+    return is_number(column) and isinstance(column, Ratio | Quantile | Call)
 
 
 def quote_message(
@@ -124,12 +154,18 @@ def quote_message(
     paid: Sequence[float | None] | None,
     free: Sequence[float | None] | None,
     groups: Mapping[Average, Sequence[Group]] | None = None,
+    released: Sequence[Answer] | None = None,
+    size: float = ASSUMED_SIZE,
 ) -> wire.Quote:
     """A quote, from the standard errors of all answers with and without paying; None: impossible."""
     rows = len(statement.group_labels)
     gains_little = paid is not None and free is not None and cost > 0 and _gains_little(paid, free)
     paid_offer, free_offer = (
-        None if errors is None else _offer(statement, price, errors, groups or {})
+        None
+        if errors is None
+        else _offer(
+            statement, price, errors, groups or {}, ExpectedErrors(statement, errors, released, size)
+        )
         for price, errors in ((cost, paid), (Fraction(0), free))
     )
     if free_offer is not None and free_offer.undetermined and not any(free_offer.errors):
@@ -160,21 +196,22 @@ def _offer(
     cost: Fraction,
     errors: Sequence[float | None],
     groups: Mapping[Average, Sequence[Group]],
+    expected: ExpectedErrors,
 ) -> wire.Offer:
     numbers = [each.source for each in statement.outputs if is_number(each.source)]
-    found = [_column_errors(each, statement, errors, groups) for each in numbers]
+    found = [
+        expected.column(each) if _is_computed(each) else _column_errors(each, statement, errors, groups)
+        for each in numbers
+    ]
     averages = statement.has_average
+    sizes = tuple(map(_size, found))
     return wire.Offer(
         cost=cost,
         errors=tuple(map(_extremes, found)),
         averages=tuple([_parts(each, statement, errors) for each in numbers]) if averages else (),
-        group_sizes=tuple(map(_size, found)) if averages else (),
+        group_sizes=sizes if any(sizes) else (),
         undetermined=sum(each is not None and math.isinf(each) for own in found for each, _ in own),
     )
-
-
-#: The error of a number and, of an average, the size of the group that it is stated for.
-ErrorOfGroup = tuple[float | None, float | None]
 
 
 def _column_errors(
@@ -183,7 +220,7 @@ def _column_errors(
     errors: Sequence[float | None],
     groups: Mapping[Average, Sequence[Group]],
 ) -> list[ErrorOfGroup]:
-    """The error of each row of a column; of what is computed, it is not known in advance.
+    """The error of each row of a column that is linear in the answers, or an average.
 
     The parts of a sum or an average are taken as uncorrelated: how they will be depends on what is
     bought meanwhile.

@@ -304,9 +304,11 @@ class Offer(Message):
 
     There is one entry of `errors` per column of numbers: the largest and the smallest standard error
     over its rows, null where it is not known in advance. Where there are averages, `averages` has for
-    each such column the largest standard errors of its sums and of its counts, and `group_sizes` the
-    number of rows in a group for which its largest error is stated. Numbers that nothing determines,
-    which are NULL in the result, are counted in `undetermined` and have no error.
+    each such column the largest standard errors of its sums and of its counts. `group_sizes` has the
+    number of rows in a group for which the largest error of an average, a ratio of counts or a quantile
+    is stated. The error of a computed number is half its expected 95 % interval, divided by 2.1184.
+    Numbers that nothing determines, which are NULL in the result, are counted in `undetermined` and
+    have no error.
     """
 
     cost: Amount

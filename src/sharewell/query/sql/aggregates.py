@@ -25,7 +25,7 @@ from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate
-from sharewell.query.sql.cells import CellValues, evaluate_cells, mask_query
+from sharewell.query.sql.cells import CellValues, evaluate_cells
 from sharewell.query.sql.conditions import ColumnTruth, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import shortened
@@ -33,6 +33,8 @@ from sharewell.query.sql.text import shortened
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 #: Functions that count rows on which a condition is true.
 COUNT_IF = {f"COUNT_IF{CALL}", f"COUNTIF{CALL}"}
+#: The maximum number of branches of a CASE, times labels of a column, that are kept as masks.
+MAX_CASE_LABELS = 2**25
 
 #: What a row adds to a sum, and the rows that have a number.
 _Weighted = tuple[LinearQuery, LinearQuery]
@@ -190,29 +192,18 @@ class Aggregates(Conditions):
 
     def _sum_of(self, found: CellValues) -> _Weighted:
         """Return the sum and the count of numbers that are known for every cell."""
-        numbers = [
-            None if value is None or value is OTHER else Fraction(value) for value in found.values
-        ]
-        known = list(dict.fromkeys(number for number in numbers if number is not None))
-        unit, whole = on_grid(known)
-        weights: dict[Fraction | None, int] = dict(zip(known, whole, strict=True))
+        known = [value for value in found.values if value is not None and value is not OTHER]
+        unit, whole = on_grid([Fraction(value) for value in known])
+        # Undeclared values and NULL are the last, and add nothing.
+        weights = whole + [0] * (len(found.values) - len(known))
         count = found.query(self.source.domain, lambda value: value is not None and value is not OTHER)
-        if len(found.levels) == 1:
-            vector = np.array([weights.get(number, 0) for number in numbers], dtype=np.int64)
-            return LinearQuery.of_vectors(self.source.domain, {found.levels[0]: vector}) * unit, count
-        places = np.array([weights.get(number, 0) for number in numbers]).reshape(found.shape)
-        parts = [
-            mask_query(self.source.domain, found.levels, places == weight) * weight
-            for weight in sorted({*whole} - {0})
-        ]
-        zero = LinearQuery.zero(self.source.domain)
-        return (balanced(lambda a, b: a + b, parts) if parts else zero) * unit, count
+        return found.sum_of(self.source.domain, weights) * unit, count
 
     def _case(self, node: exp.Case, *, counted: bool = True) -> _Weighted:
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
         zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
         results = [*(each.args["true"] for each in node.args["ifs"]), default]
-        rows = [*(self.select(each.this) for each in node.args["ifs"]), self.everything]
+        conditions = [each.this for each in node.args["ifs"]]
         numbers = [self._constant_number(result) for result in results]
         unit = Fraction(1)
         if _VARIES in numbers:
@@ -221,6 +212,8 @@ class Aggregates(Conditions):
             known = list(dict.fromkeys(number for number in numbers if number is not None))
             unit, whole = on_grid(known)
             weights = dict(zip(known, whole, strict=True))
+            if (found := self._case_of_column(conditions, list(map(weights.get, numbers)))) is not None:
+                return found[0] * unit, found[1]
             weighted = [
                 (zero, zero) if n is None else (self.everything * weights[n], self.everything)
                 for n in numbers
@@ -235,6 +228,7 @@ class Aggregates(Conditions):
             both = count + more.where(left) if counted else count
             return total + other.where(left), both, matched | rows
 
+        rows = [*map(self.select, conditions), self.everything]
         branches = zip(weighted, rows, strict=True)
         parts = [
             (total.where(own), count.where(own) if counted else zero, own)
@@ -242,6 +236,32 @@ class Aggregates(Conditions):
         ]
         total, count, _ = balanced(then, parts)
         return total * unit, count
+
+    def _case_of_column(
+        self, conditions: Sequence[exp.Expr], weights: Sequence[int | None]
+    ) -> _Weighted | None:
+        """Sum a CASE of one column by masks over its labels; None if it is of several, or too large."""
+        masks: list[Mask] = []
+        column: Column | None = None
+        for each in conditions:
+            truth = self.compile(each)
+            if not isinstance(truth, ColumnTruth) or truth.column is not (column or truth.column):
+                return None
+            column = truth.column
+            if len(conditions) * len(truth.true) > MAX_CASE_LABELS:
+                return None
+            masks.append(truth.true)
+        if column is None:
+            return None
+        masks.append(np.ones(len(masks[0]), dtype=bool))
+        total, left = np.zeros(len(masks[0]), dtype=np.int64), masks[-1]
+        counted = np.zeros(len(total), dtype=bool)
+        for mask, weight in zip(masks, weights, strict=True):
+            own, left = left & mask, left & ~mask
+            if weight is not None:
+                total[own] = weight
+                counted |= own
+        return self._cells(column, total[column.groups]), self._cells(column, counted[column.groups])
 
     def _constant_number(self, node: exp.Expr) -> Any:
         """Return the number of a branch, None for NULL; _VARIES if it is not the same in all rows."""

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,33 +22,44 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from sharewell.errors import CutsThroughBin, QueryTooComplex
+from sharewell.query import diagram
 from sharewell.query.attribute import Attribute, Binned, Bins, Boolean, Date, Integer, Label
+from sharewell.query.diagram import Node, Scaled, spend
 from sharewell.query.domain import Column, Domain
-from sharewell.query.expression import Call, Expression, Field, GroupKey, evaluate, type_of
+from sharewell.query.expression import Call, Expression, Field, GroupKey, type_of
 from sharewell.query.functions import CUT, OTHER, Span, Type
 from sharewell.query.linear import LinearQuery
-from sharewell.query.predicate import TruthSet, balanced
+from sharewell.query.predicate import TruthSet
+from sharewell.query.sql.encoding import EncodedColumn, evaluate_encoded
 from sharewell.query.sql.text import Source, shortened
 
 #: The maximum number of values that an expression is evaluated on.
 MAX_VALUES = 2**17
 #: The maximum number of values times the number of functions.
 MAX_WORK = 2**22
+#: How many steps of a diagram it takes to make the node of a set of cells; how many are found in one.
+STEPS_OF_SET, SETS_OF_STEP = 8, 8
 
 
 @dataclass(frozen=True)
 class CellValues:
-    """The results of an expression on all cells of some attributes, in C order."""
+    """The results of an expression on all cells of some attributes, in C order.
+
+    `values` are the distinct results, undeclared ones and NULL last, and `codes` that of each cell.
+    """
 
     levels: tuple[int, ...]
-    shape: tuple[int, ...]
     values: list[Any]
+    codes: NDArray[np.int64]
     type: Type
 
     def query(self, domain: Domain, chosen: Callable[[Any], bool]) -> LinearQuery:
         """Return the query that counts the rows of the cells with chosen results."""
-        mask = np.fromiter(map(chosen, self.values), dtype=bool, count=len(self.values))
-        return mask_query(domain, self.levels, mask.reshape(self.shape))
+        return self.sum_of(domain, [int(chosen(value)) for value in self.values])
+
+    def sum_of(self, domain: Domain, weights: Sequence[int]) -> LinearQuery:
+        """Return the query in which every row counts by the weight of its cell's result."""
+        return _weighted_query(domain, self.levels, np.array(weights, dtype=np.int64)[self.codes])
 
     def truth(self, domain: Domain) -> TruthSet:
         """Return the condition that the results are."""
@@ -65,23 +76,21 @@ class JointColumn:
         self.name = name
         self.type = found.type
         self.levels = found.levels
-        self.values, numbers = _distinct(found.values)
-        self.groups = np.array(numbers).reshape(found.shape)
+        self.values, self.groups = found.values, found.codes
         self.labels = tuple(label_of(value, other) for value in self.values)
 
     def queries(self, domain: Domain) -> list[LinearQuery]:
         """Return the rows of each group."""
-        return [mask_query(domain, self.levels, self.groups == at) for at in range(len(self.labels))]
+        return _partition(domain, self.levels, self.groups)
 
 
 class ExpressionColumn(Column):
     """A grouping of one attribute's cells by the results of an expression."""
 
     def __init__(self, name: str, level: int, attribute: Attribute, found: CellValues) -> None:
-        self.values, numbers = _distinct(found.values)
-        self.type = found.type
+        self.values, self.type = found.values, found.type
         labels = tuple(label_of(value, attribute.other) for value in self.values)
-        super().__init__(level, attribute, Bins(name, labels, tuple(numbers)))
+        super().__init__(level, attribute, Bins(name, labels, tuple(found.codes.tolist())))
 
     @cached_property
     def identity(self) -> tuple[Any, ...]:
@@ -110,50 +119,131 @@ def evaluate_cells(source: Source, node: exp.Expr, expression: Expression) -> Ce
         message = f"{shortened(source.quote(node))} takes too long on {count:,} values of {names}."
         hint = "Compare the column itself with constants, or use declared bins."
         raise source.error(node, message, hint, QueryTooComplex)
-    cells, combinations = [], []
-    for cell, own in enumerate(itertools.product(*options)):
-        for combination in itertools.product(*own):
-            cells.append(cell)
-            combinations.append(combination)
-    columns = dict(zip(levels, zip(*combinations, strict=True), strict=True)) if levels else {}
-    positions = np.unravel_index(cells, shape) if levels else ()
-    of_level = {level: at.tolist() for level, at in zip(levels, positions, strict=True)}
+    # Every combination of values, and the cell of each.
+    flat = [list(itertools.chain.from_iterable(of_cell)) for of_cell in options]
+    cells_of = [np.repeat(np.arange(len(each)), list(map(len, each))) for each in options]
+    at_level = np.indices(tuple(map(len, flat))).reshape(len(flat), count)
+    cells = np.zeros(count, dtype=np.int64)
+    for size, own, at in zip(shape, cells_of, at_level, strict=True):
+        cells = cells * size + own[at]
 
-    def leaf(field: Field) -> Sequence[Any]:
-        column = field.column
-        if not column.is_text:
-            return columns[column.level]
-        labels = text_values(column)
-        return [labels[cell] for cell in of_level[column.level]]
+    @cache
+    def leaf(field: Field) -> EncodedColumn:
+        at = levels.index(field.column.level)
+        if not field.column.is_text:
+            return EncodedColumn.of(flat[at], at_level[at])
+        return EncodedColumn.of(text_values(field.column), cells_of[at][at_level[at]])
 
-    found = evaluate(expression, leaf, range(len(cells)))
-    results: list[Any] = [_MISSING] * math.prod(shape)
-    for cell, value in zip(cells, found, strict=True):
-        before = results[cell]
-        results[cell] = value if before is _MISSING or _same(before, value) else CUT
-    for cell, value in enumerate(results):
-        if value is CUT or isinstance(value, Span):
-            raise _cuts(source, node, attributes, np.unravel_index(cell, shape))
-    return CellValues(levels, shape, results, type_of(expression))
-
-
-_MISSING = object()
+    found = evaluate_encoded(expression, leaf, np.arange(count))
+    _, first = np.unique(cells, return_index=True)
+    of_cell = found.codes[first]
+    divided = (found.codes != of_cell[cells]) | found.where(_is_divided)
+    if divided.any():
+        cell = np.unravel_index(int(cells[divided].min()), shape)
+        raise _cuts(source, node, attributes, cell)
+    values, codes = _in_order(found.values, of_cell)
+    return CellValues(levels, values, codes.reshape(shape), type_of(expression))
 
 
-def mask_query(domain: Domain, levels: Sequence[int], mask: NDArray[np.bool_]) -> LinearQuery:
-    """Return the query that counts the rows of some cells of some attributes."""
-    if len(levels) == 0:
-        return LinearQuery.all(domain) if mask.all() else LinearQuery.zero(domain)
-    if len(levels) == 1:
-        return LinearQuery.of_vectors(domain, {levels[0]: mask.astype(np.int64)})
-    flat = mask.reshape(len(mask), -1)
-    rows, of_cell = np.unique(flat, axis=0, return_inverse=True)
-    parts = []
-    for at, row in enumerate(rows):
-        if row.any():
-            own = LinearQuery.of_vectors(domain, {levels[0]: (of_cell.ravel() == at).astype(np.int64)})
-            parts.append(own & mask_query(domain, levels[1:], row.reshape(mask.shape[1:])))
-    return balanced(lambda a, b: a | b, parts) if parts else LinearQuery.zero(domain)
+def _is_divided(value: Any) -> bool:
+    return value is CUT or isinstance(value, Span)
+
+
+def _in_order(values: Sequence[Any], codes: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the values that occur in the order in which they do, undeclared ones and NULL last."""
+    used, first = np.unique(codes, return_index=True)
+    numbers = dict.fromkeys(values[at] for at in used[np.argsort(first)].tolist())
+    ordered = [each for each in numbers if each is not None and each is not OTHER]
+    ordered += [each for each in (OTHER, None) if each in numbers]
+    numbers = {value: at for at, value in enumerate(ordered)}
+    renumbered = np.zeros(len(values), dtype=np.int64)
+    renumbered[used] = [numbers[values[at]] for at in used.tolist()]
+    return ordered, renumbered[codes]
+
+
+def _weighted_query(domain: Domain, levels: Sequence[int], weights: NDArray[np.int64]) -> LinearQuery:
+    """Return the query with a weight for every cell of some attributes."""
+    below = _tails(domain)
+    if not levels:
+        return LinearQuery.all(domain) * int(weights)
+
+    def build(part: NDArray[np.int64], at: int) -> Scaled:
+        level = levels[at]
+        if at == len(levels) - 1:
+            return diagram.of_vector(part, below[level + 1])
+        rows: dict[bytes, int] = {}
+        which = np.array([rows.setdefault(row.tobytes(), len(rows)) for row in part])
+        _, first = np.unique(which, return_index=True)
+        parts = [_lifted(domain, level + 1, levels[at + 1], build(part[i], at + 1)) for i in first]
+        starts = np.arange(len(part))
+        return diagram.make(len(part), starts, np.ones_like(starts), which, parts)
+
+    scale, root = _lifted(domain, 0, levels[0], build(weights, 0))
+    return LinearQuery(domain, Fraction(scale), root)
+
+
+def _partition(domain: Domain, levels: Sequence[int], groups: NDArray[np.int64]) -> list[LinearQuery]:
+    """Return the rows of each group of the cells of some attributes.
+
+    Built from the last attribute up, for all groups at once: below every cell of the attributes above,
+    a group has a set of cells, and equal sets are one node.
+    """
+    nodes: list[Node] = [_tails(domain)[levels[-1] + 1]]
+    above, group = np.arange(groups.size), groups.ravel()
+    node = np.zeros(groups.size, dtype=np.int64)
+    for at in range(len(levels) - 1, -1, -1):
+        size, level = groups.shape[at], levels[at]
+        above, cell = np.divmod(above, size)
+        order = np.lexsort((cell, group, above))
+        above, group, cells = above[order], group[order], np.stack([cell, node], axis=1)[order]
+        first = np.ones(len(order), dtype=bool)
+        first[1:] = (above[1:] != above[:-1]) | (group[1:] != group[:-1])
+        starts = np.flatnonzero(first)
+        ends = [*starts[1:].tolist(), len(order)]
+        sets: dict[bytes, tuple[int, int, int]] = {}
+        spend(len(starts) // SETS_OF_STEP)
+        numbers = [
+            sets.setdefault(cells[a:b].tobytes(), (len(sets), a, b))[0]
+            for a, b in zip(starts.tolist(), ends, strict=True)
+        ]
+        spend(STEPS_OF_SET * len(sets))
+        top = levels[at - 1] + 1 if at else 0
+        nodes = [
+            _lift(domain, top, level, _set_node(size, cells[a:b], nodes)) for _, a, b in sets.values()
+        ]
+        above, group, node = above[starts], group[starts], np.array(numbers, dtype=np.int64)
+    return [LinearQuery(domain, Fraction(1), nodes[at]) for at in node.tolist()]
+
+
+def _set_node(size: int, cells: NDArray[np.int64], nodes: Sequence[Node]) -> Node:
+    """Return the predicate that is a given node's on each of some cells."""
+    children, which = np.unique(cells[:, 1], return_inverse=True)
+    starts, at = diagram.fill(size, cells[:, 0], np.ones(len(cells), dtype=np.int64))
+    parts = [(1, nodes[child]) for child in children.tolist()]
+    _, node = diagram.make(size, starts, (at >= 0).astype(np.int64), which[at], parts)
+    if node is None:
+        raise AssertionError("a set of cells is not empty")
+    return node
+
+
+def _lift(domain: Domain, top: int, level: int, node: Node) -> Node:
+    """Return a function of the attributes from `level` on as one of those from `top` on."""
+    for at in range(level - 1, top - 1, -1):
+        node = diagram.constant(domain.shape[at], node)
+    return node
+
+
+def _lifted(domain: Domain, top: int, level: int, scaled: Scaled) -> Scaled:
+    scale, node = scaled
+    return scale, None if node is None else _lift(domain, top, level, node)
+
+
+def _tails(domain: Domain) -> list[Node]:
+    """Return the count of rows as a function of the attributes from each level on."""
+    found = [LinearQuery.all(domain).root or diagram.TERMINAL]
+    while found[-1].children:
+        found.append(found[-1].children[0])
+    return found
 
 
 def group_key(values: Sequence[Any], type: Type, other: str | None) -> GroupKey:
@@ -211,19 +301,6 @@ def _options(attribute: Attribute) -> tuple[tuple[Any, ...], ...]:
 def text_values(column: Column) -> list[Any]:
     """Return the text of every cell of a text column; `other` is one more text."""
     return [column.labels[at] for at in column.groups.tolist()] if column.bins else list(column.labels)
-
-
-def _distinct(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
-    """Return the distinct values, undeclared ones and NULL last, and the number of each value's."""
-    found = dict.fromkeys(values)
-    ordered = [each for each in found if each is not None and each is not OTHER]
-    ordered += [each for each in (OTHER, None) if each in found]
-    numbers = {value: at for at, value in enumerate(ordered)}
-    return ordered, [numbers[value] for value in values]
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and bool(a == b))
 
 
 def _fields(expression: Expression) -> list[Field]:

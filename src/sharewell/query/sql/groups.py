@@ -118,22 +118,21 @@ class Groups:
             if at is None:
                 raise not_grouped(source, node)
             groups[level], keys[level] = self._divide(at)
-        values: dict[tuple[int, ...], Any] = {}
-        for cell, value in enumerate(found.values):
-            position = np.unravel_index(cell, found.shape)
-            of_level = zip(found.levels, position, strict=True)
-            place = tuple(int(groups[level][i]) for level, i in of_level)
-            if place not in values:
-                values[place] = value
-            elif values[place] != value:
-                raise not_grouped(source, node)
+        # The group of every cell, numbered in C order of the groups of each attribute.
+        sizes = tuple(len(keys[level]) for level in found.levels)
+        place = np.zeros((), dtype=np.int64)
+        for level, size in zip(found.levels, sizes, strict=True):
+            place = place[..., np.newaxis] * size + groups[level]
+        _, first, of_cell = np.unique(place, return_index=True, return_inverse=True)
+        of_group = found.codes.ravel()[first]
+        if (of_group[of_cell.ravel()] != found.codes.ravel()).any():
+            raise not_grouped(source, node)
+        codes = of_group.reshape(sizes)
         shown = []
         for row in self.rows:
-            group: tuple[int, ...] = ()
-            for level in found.levels:
-                own = tuple(i for at in places[level] if (i := row[at]) is not None)
-                group += (keys[level].get(own, -1),)
-            shown.append(values.get(group))
+            own = [tuple(row[at] for at in places[level]) for level in found.levels]
+            group = tuple(keys[level].get(key, -1) for level, key in zip(found.levels, own, strict=True))
+            shown.append(None if -1 in group else found.values[codes[group]])
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
         return group_key(shown, found.type, other)
 
