@@ -31,8 +31,8 @@ WIDE = Domain([Integer("a", 0, 99), Integer("b", 0, 99), Integer("c", 0, 9)])
 
 
 def numbers() -> st.SearchStrategy[Expression]:
-    leaves = st.sampled_from(
-        [*map(field_of, map(DOMAIN.columns.get, "ab")), Constant(Fraction(2), "number")]
+    leaves: st.SearchStrategy[Expression] = st.sampled_from(
+        [*(field_of(DOMAIN.columns[name]) for name in "ab"), Constant(Fraction(2), "number")]
     )
 
     def larger(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
@@ -52,7 +52,7 @@ def numbers() -> st.SearchStrategy[Expression]:
 @given(numbers())
 def test_an_encoded_expression_has_the_values_that_it_has_row_by_row(expression):
     cells = list(itertools.product([*map(Fraction, range(5)), None], map(Fraction, range(4))))
-    columns = {"a": [a for a, _ in cells], "b": [b for _, b in cells]}
+    columns: dict[str, list[Fraction | None]] = {"a": [a for a, _ in cells], "b": [b for _, b in cells]}
     expected = evaluate(expression, lambda field: columns[field.column.name], range(len(cells)))
     if isinstance(expression, Call | Field):
         encoded = {name: EncodedColumn.of(values) for name, values in columns.items()}

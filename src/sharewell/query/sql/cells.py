@@ -152,9 +152,9 @@ def _is_divided(value: Any) -> bool:
 def _in_order(values: Sequence[Any], codes: NDArray[np.int64]) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the values that occur in the order in which they do, undeclared ones and NULL last."""
     used, first = np.unique(codes, return_index=True)
-    numbers = dict.fromkeys(values[at] for at in used[np.argsort(first)].tolist())
-    ordered = [each for each in numbers if each is not None and each is not OTHER]
-    ordered += [each for each in (OTHER, None) if each in numbers]
+    occurring = dict.fromkeys(values[at] for at in used[np.argsort(first)].tolist())
+    ordered = [each for each in occurring if each is not None and each is not OTHER]
+    ordered += [each for each in (OTHER, None) if each in occurring]
     numbers = {value: at for at, value in enumerate(ordered)}
     renumbered = np.zeros(len(values), dtype=np.int64)
     renumbered[used] = [numbers[values[at]] for at in used.tolist()]

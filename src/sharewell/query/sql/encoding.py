@@ -41,11 +41,11 @@ class EncodedColumn:
     @classmethod
     def of(cls, values: Sequence[Any], codes: Codes | None = None) -> EncodedColumn:
         """Encode values; with `codes`, those of the rows, among values that need not be distinct."""
-        numbers: dict[Hashable, int] = {}
+        numbers: dict[tuple[type, Hashable], int] = {}
         # TRUE, 1 and 1.0 are equal to Python, and different results.
         places = [numbers.setdefault((type(value), value), len(numbers)) for value in values]
         own = np.array(places, dtype=np.int64)
-        return cls([value for _, value in numbers], own if codes is None else own[codes])  # type: ignore[misc]
+        return cls([distinct for _, distinct in numbers], own if codes is None else own[codes])
 
     def take(self, rows: Codes | NDArray[np.bool_]) -> EncodedColumn:
         """Return some rows."""

@@ -130,8 +130,11 @@ class Groups:
         codes = of_group.reshape(sizes)
         shown = []
         for row in self.rows:
-            own = [tuple(row[at] for at in places[level]) for level in found.levels]
-            group = tuple(keys[level].get(key, -1) for level, key in zip(found.levels, own, strict=True))
+            group: tuple[int, ...] = ()
+            for level in found.levels:
+                # The key of a subtotal is shorter than all others.
+                own = tuple(i for at in places[level] if (i := row[at]) is not None)
+                group += (keys[level].get(own, -1),)
             shown.append(None if -1 in group else found.values[codes[group]])
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
         return group_key(shown, found.type, other)
