@@ -554,7 +554,7 @@ SELECT age, sex FROM people LIMIT 10
 
 SELECT MEDIAN(sex) FROM people
 --> sql.unsupported, line 1, column 8, at 'MEDIAN(sex)'
---> Quantiles require a column of numbers, but "sex" has none.
+--> Quantiles require a column of numbers or dates, but "sex" has none.
 --> Count its values: SELECT sex, COUNT(*) ... GROUP BY sex.
 
 SELECT MODE(state) FROM people

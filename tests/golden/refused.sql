@@ -542,7 +542,7 @@ SELECT COUNT(*) FROM people WHERE sex = F
 SELECT MEDIAN(sex), AVG(agee), COUNT(*) FROM people WHERE state = 'Main'
 --> sql.unknown-name, line 1, column 59, at "state = 'Main'"
 --> Unknown value 'Main' of column "state".
---> Did you mean 'Maine'? Also: Quantiles require a column of numbers, but "sex" has none. (line 1, column 8) Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"?
+--> Did you mean 'Maine'? Also: Quantiles require a column of numbers or dates, but "sex" has none. (line 1, column 8) Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"?
 --> suggestion: 'Main' -> 'Maine'
 
 SELECT sex, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY sex HAVING COUNT(*) > 5

@@ -127,7 +127,8 @@ class Quantile:
 
     `counts` has one form for each value in each row of the result, and `crossings` the rows up to a
     value less the fraction of all. `ends` are the least and the most that a row counted with a value may
-    have: the same number, or the edges of its bin.
+    have: the same number, or the edges of its bin. One of dates, which are numbered by days, is shown in
+    three columns: itself and, by `bound`, the ends of its interval.
     """
 
     column: str
@@ -136,6 +137,8 @@ class Quantile:
     counts: tuple[tuple[int, ...], ...] = field(repr=False)
     crossings: tuple[tuple[int, ...], ...] = field(repr=False)
     continuous: bool = True
+    is_date: bool = False
+    bound: str = ""
 
     @property
     def has_bins(self) -> bool:
@@ -185,7 +188,7 @@ def type_of(expression: Expression) -> Type:
     """The type of an expression's values."""
     if isinstance(expression, Constant | Field | GroupKey | Call):
         return expression.type
-    return "number"
+    return "date" if isinstance(expression, Quantile) and expression.is_date else "number"
 
 
 def is_public(expression: Expression) -> bool:

@@ -5,6 +5,7 @@ Privacy: everything here post-processes noisy answers and public labels, and cos
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -292,11 +293,12 @@ class Statement:
             case Ratio(above, below, positive):
                 columns = [self.combine(forms, values) for forms in (above, below)]
                 return [_divide(a, b, positive) for a, b in zip(*columns, strict=True)]
-            case Quantile(_, fraction, ends, counts, _, continuous):
-                return [
+            case Quantile(_, fraction, ends, counts, _, continuous, is_date):
+                found = [
                     quantile(fraction, ends, self.combine(row, values), continuous=continuous)
                     for row in counts
                 ]
+                return list(map(_day, found)) if is_date else found
             case Rank():
                 return self._ranks(term, values)
         raise TypeError(f"{term!r} is not a column")
@@ -338,6 +340,11 @@ def _like(value: Value, number: Fraction) -> Value:
     if isinstance(value, float):
         return float(number)
     return number.numerator if number.denominator == 1 else number
+
+
+def _day(number: Value) -> dt.date | None:
+    """Return the date of a day's number; between two days, the first."""
+    return None if number is None else dt.date.fromordinal(int(number))
 
 
 def _divide(a: Value, b: Value, positive: bool) -> Value:

@@ -94,11 +94,13 @@ class RowNumbers:
         """A function from a row to a column's field there."""
         if isinstance(expression, GroupKey):
             return expression.labels.__getitem__
-        if not is_number(expression):
+        if not is_number(expression) and not isinstance(expression, Quantile):
             shown = self._values_of(expression)
             return lambda row: _label(shown[row])
         leaves = list(numbers(expression))
         widening = self._widening(len(leaves) * self._rows_at_once)
+        if isinstance(expression, Quantile) and expression.is_date:
+            return lambda row: self._date(expression, row, widening)
         if isinstance(expression, Call):
             return lambda row: self._computed(expression, leaves, row, widening)
         return lambda row: self._number(expression, row, widening)  # type: ignore[arg-type]
@@ -268,6 +270,8 @@ class RowNumbers:
         if self._is_undetermined(*counts):
             return wire.Number(value=None, interval=ANYTHING, source=source)
         value = self._values_of(leaf)[row]
+        if isinstance(value, dt.date):
+            value = value.toordinal()
         ranges = [self._form_interval(form, widening) for form in crossings]
         # The quantile is at most a value where the rows up to it may be the fraction of all, and more
         # than it where they may be fewer. A continuous one lies between two neighbours: one row more.
@@ -284,6 +288,15 @@ class RowNumbers:
         if value is not None:
             low, high = min(low, float(value)), max(high, float(value))
         return wire.Number(value=_finite(value), interval=(low, high), source=source)
+
+    def _date(self, leaf: Quantile, row: int, widening: float) -> str | None:
+        """A quantile of dates, or one end of its interval, as a label."""
+        found = self._quantile(leaf, row, widening)
+        low, high = found.interval or (None, None)
+        day = {"": found.value, "low": low, "high": high}[leaf.bound]
+        if day is None or not math.isfinite(day):
+            return None
+        return dt.date.fromordinal(int(day)).isoformat()
 
     def _rank(self, leaf: Rank, row: int) -> wire.Number:
         value = float(self._values_of(leaf)[row])

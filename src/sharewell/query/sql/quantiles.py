@@ -6,19 +6,22 @@ All quantiles of a column, over the same rows and groups, use one block of count
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from sharewell.query.attribute import Binned, Integer
+from sharewell.query.attribute import Binned, Date, Integer
 from sharewell.query.domain import Column
 from sharewell.query.expression import Expression, Quantile
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.forms import Terms
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.groups import Groups
+from sharewell.query.sql.text import Source
 
 if TYPE_CHECKING:
     from sharewell.query.sql.select import Draft
@@ -35,11 +38,43 @@ def is_quantile(node: exp.Expr) -> bool:
     return isinstance(inner, exp.Anonymous) and inner.name.removesuffix(CALL) in _CONTINUOUS | _DISCRETE
 
 
-def expand_lists(select: exp.Select) -> None:
+def expand_quantiles(select: exp.Select, source: Source) -> None:
     """Replace a list of quantiles in the SELECT list by one column for each fraction.
 
-    A column is named by the alias, or else the function, and the fraction.
+    A column is named by the alias, or else the function, and the fraction. A quantile of dates is
+    followed by columns for both ends of its interval.
     """
+    select.set("expressions", list(_with_bounds(_one_by_one(select), source)))
+
+
+def _with_bounds(items: Iterable[exp.Expr], source: Source) -> Iterator[exp.Expr]:
+    for item in items:
+        yield item
+        node = item.unalias().unnest()
+        column = _named(node, source) if is_quantile(node) else None
+        if column is not None and isinstance(column.attribute, Date) and not column.is_text:
+            for bound in ("low", "high"):
+                copied = node.copy()
+                _function(copied).meta["bound"] = bound
+                label = exp.to_identifier(f"{item.alias or source.quote(node)} {bound}", quoted=True)
+                yield exp.Alias(this=copied, alias=label)
+
+
+def _named(node: exp.Expr, source: Source) -> Column | None:
+    """Return the column of a quantile, if there is one."""
+    while isinstance(node, exp.Filter):
+        node = node.this
+    if isinstance(node, exp.WithinGroup):
+        ordered = [term.this for term in node.expression.expressions]
+    else:
+        ordered = node.expressions
+    named = ordered[0].unnest() if ordered else None
+    if not isinstance(named, exp.Column) or not isinstance(named.this, exp.Identifier):
+        return None
+    return source.find(named.this)
+
+
+def _one_by_one(select: exp.Select) -> list[exp.Expr]:
     items: list[exp.Expr] = []
     for item in select.expressions:
         node = item.unalias().unnest()
@@ -54,8 +89,7 @@ def expand_lists(select: exp.Select) -> None:
             items.append(exp.Alias(this=single, alias=label))
         if not fractions:
             items.append(item)
-    if len(items) > len(select.expressions):
-        select.set("expressions", items)
+    return items
 
 
 def _function(node: exp.Expr) -> exp.Expr:
@@ -104,20 +138,26 @@ def compile_quantile(draft: Draft, node: exp.Expr) -> Expression:
         message = f"{source.quote(node)} depends on one row alone."
         raise source.error(node, message, f"Use the fraction {end}.")
     column = _ordered_column(draft, node, arguments[0].unnest())
-    continuous = name in _CONTINUOUS
-    return _quantile(draft, node, column, rows, 1 - fraction if descending else fraction, continuous)
+    found = _quantile(draft, node, column, rows, 1 - fraction if descending else fraction)
+    is_date = isinstance(column.attribute, Date)
+    bound = inner.meta.get("bound", "")
+    return replace(found, continuous=name in _CONTINUOUS, is_date=is_date, bound=bound)
 
 
 def _ordered_column(draft: Draft, node: exp.Expr, named: exp.Column) -> Column:
     source = draft.source
     found = source.find(named.this) if isinstance(named.this, exp.Identifier) else None
-    if found is None and source.find_measure(named) is not None:
+    measure = source.find_measure(named)
+    if found is None and measure is not None:
+        # The bins of a measure are those of the attribute that is made of the same column.
+        found = source.domain.columns.get(measure.column.casefold())
+    if found is None and measure is not None:
         message = f'"{named.name}" is a measure: it has sums, but no counts of its values.'
         hint = "Ask your curator to declare it as an attribute with bins too."
         raise source.error(named, message, hint)
     column = found or source.column(named)
-    if column.is_text or not isinstance(column.attribute, Integer | Binned):
-        message = f'Quantiles require a column of numbers, but "{column.name}" has none.'
+    if column.is_text or not isinstance(column.attribute, Integer | Binned | Date):
+        message = f'Quantiles require a column of numbers or dates, but "{column.name}" has none.'
         hint = f"Count its values: SELECT {column.name}, COUNT(*) ... GROUP BY {column.name}."
         raise source.error(node, message, hint)
     return column
@@ -129,8 +169,7 @@ def _quantile(
     column: Column,
     rows: LinearQuery,
     fraction: Fraction,
-    continuous: bool,
-) -> Expression:
+) -> Quantile:
     attribute, groups = column.attribute, draft.groups
     values = len(attribute.values)
     draft.check_size(node, draft.forms.size + values * len(groups.keys))
@@ -166,11 +205,14 @@ def _quantile(
         crossings.append(
             draft.forms.add_all([{**share, **dict.fromkeys(own, 1 - fraction)} for own in totals])
         )
-    return Quantile(column.name, fraction, ends, tuple(counts), tuple(crossings), continuous)
+    return Quantile(column.name, fraction, ends, tuple(counts), tuple(crossings))
 
 
 def _ends(column: Column) -> tuple[tuple[Fraction, Fraction], ...]:
     attribute = column.attribute
     if isinstance(attribute, Binned):
         return tuple(pairwise(attribute.edges))
+    if isinstance(attribute, Date):
+        # The first and the last day of each period.
+        return tuple((Fraction(a), Fraction(b - 1)) for a, b in pairwise(attribute.edges))
     return tuple((Fraction(value), Fraction(value)) for value in attribute.values)  # type: ignore[arg-type]

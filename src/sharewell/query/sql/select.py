@@ -25,6 +25,7 @@ from sharewell.query.expression import (
     Ratio,
     call,
     is_public,
+    numbers,
     type_of,
 )
 from sharewell.query.linear import LinearQuery
@@ -34,7 +35,7 @@ from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
-from sharewell.query.sql.quantiles import compile_quantile, expand_lists, is_quantile
+from sharewell.query.sql.quantiles import compile_quantile, expand_quantiles, is_quantile
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
@@ -50,7 +51,7 @@ NameKey = tuple[bool, str] | None
 
 def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
-    expand_lists(select)
+    expand_quantiles(select, source)
     everything = LinearQuery.all(source.domain)
     draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
     for name, rule in RULES:
@@ -303,6 +304,14 @@ class Draft:
             message = "SELECT * is not supported: single rows are never returned."
             raise self.source.error(node, message, "Write SELECT COUNT(*).")
         found = simplified(self._translator.translate(node), self.forms, len(self.groups.rows))
+        if (
+            isinstance(found, Call)
+            and type_of(found) != "boolean"
+            and any(map(_is_date, numbers(found)))
+        ):
+            message = f"{shortened(self.source.quote(node))} computes with a quantile of dates."
+            hint = "Select the quantile itself, or a quantile of numbers."
+            raise self.source.error(node, message, hint)
         if (
             isinstance(found, Call)
             and len(self.groups.rows) * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS
@@ -558,6 +567,10 @@ def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(inner, exp.Anonymous):
         return inner.name.removesuffix(CALL) in AGGREGATE_FUNCTIONS
     return isinstance(node, AGGREGATES)
+
+
+def _is_date(number: Expression) -> bool:
+    return type_of(number) == "date"
 
 
 def _text(node: exp.Expr) -> str:
