@@ -122,9 +122,11 @@ def test_a_curator_adds_an_analyst_rotates_a_token_and_removes_the_analyst(judge
     page.get_by_label("Share of the whole budget").fill("9/10")
     page.get_by_role("button", name="Add", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("is unallocated")
+    check_looks(page)
     page.get_by_label("Share of the whole budget").fill("1/20")
     page.get_by_role("button", name="Add", exact=True).click()
     token = page.locator(".token").inner_text()
+    check_looks(page)
     assert judged.client(token).get("/v1/datasets").json()["name"] == name
     page.get_by_role("button", name="Close").click()
     page.get_by_role("button", name=f"New token for {name}").click()

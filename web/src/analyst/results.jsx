@@ -48,7 +48,7 @@ function Table({ answer }) {
   });
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label="Table of the answer">
-      <table class="answer">
+      <table class={scales.filter(Boolean).length > 1 ? "answer many" : "answer"}>
         <thead>
           <tr>
             {columns.map((each, at) => [
