@@ -2,7 +2,6 @@
 
 import csv
 import io
-import itertools
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,9 +24,9 @@ from tests.web.conftest import (
 )
 from tests.web.looks import check_looks
 
-BY_GROUP = "SELECT age_group, COUNT(*) FROM people WHERE age <> {} GROUP BY age_group"
-#: An age of its own for each run of a test that pays: what was paid for before is free.
-AGES = itertools.count()
+BY_GROUP = "SELECT age_group, COUNT(*) FROM people WHERE age NOT IN ({}, {}, {}) GROUP BY age_group"
+#: An age of each group, for each run of a test that pays: what was paid for before is free.
+AGES = zip(range(18), range(18, 36), range(40, 58), strict=True)
 BY_WORKING_GROUP = "SELECT age_group, COUNT(*) FROM people WHERE works GROUP BY age_group"
 
 
@@ -105,7 +104,7 @@ def test_columns_values_and_functions_are_completed(served, opened):
 
 
 def test_a_quote_comes_while_typing_and_an_answer_on_asking(served, opened):
-    sql = BY_GROUP.format(next(AGES))
+    sql = BY_GROUP.format(*next(AGES))
     left = served.analyst("ben").get("/me").json()["questions_left"]
     page = opened(served, "ben")
     type_sql(page, sql)
