@@ -88,6 +88,10 @@ def prepare(page: str) -> None:
     """Write the files that the page is about."""
     rows = (f"{n * 37 % 100},{'north' if n % 2 else 'south'}\n" for n in range(20_000))
     Path("people.csv").write_text("age,region\n" + "".join(rows))
+    sexes = (f"{n},{'f' if n % 2 else 'm'}\n" for n in range(100))
+    Path("patients.csv").write_text("person,sex\n" + "".join(sexes))
+    visits = (f"{n},E{n % 3}\n" for n in range(100) for _ in range(n % 4))
+    Path("visits.csv").write_text("person,code\n" + "".join(visits))
     (config,) = written(page, "toml")
     Path("people.toml").write_text(config)
 

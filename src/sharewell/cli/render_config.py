@@ -26,7 +26,8 @@ from sharewell.config.forecast import (
     join_names,
 )
 from sharewell.config.profile import Progress
-from sharewell.config.propose import propose
+from sharewell.config.propose import Proposal, propose
+from sharewell.config.propose_view import TableFile, propose_view
 from sharewell.config.rounding import decimal_text
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
@@ -51,15 +52,46 @@ def show_init(
     """
     target = Path(out)
     validate_target(Path(source), target, force=force)
-    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
     with _progress_of(Path(source)) as progress:
-        proposal = propose(Path(source), target, table, wanted, progress)
-    text = write_proposal(proposal, target, force=force)
+        proposal = propose(Path(source), target, table, _names(columns), progress)
+    _write(proposal, out, force)
+
+
+def show_init_view(
+    sources: Sequence[str],
+    unit: str,
+    out: str,
+    force: bool,
+    tables: Sequence[str] = (),
+    columns: str | None = None,
+) -> None:
+    """Write a proposed configuration for a view with one row a person, and print what to do next.
+
+    Privacy: reads the rows, for the curator alone; what is taken from them is marked in the file.
+    """
+    target, paths = Path(out), [Path(source) for source in sources]
+    for path in paths:
+        validate_target(path, target, force=force)
+    files = [TableFile(path, table) for path in paths for table in tables or (None,)]
+    with _progress_of(*paths) as progress:
+        proposal = propose_view(files, unit, target, _names(columns), progress)
+    _write(proposal, out, force)
+
+
+def _names(columns: str | None) -> list[str] | None:
+    return None if columns is None else [name.strip() for name in columns.split(",")]
+
+
+def _write(proposal: Proposal, out: str, force: bool) -> None:
+    text = write_proposal(proposal, Path(out), force=force)
     marked = len(review_lines(text))
     lines = [
         f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
         f"are attributes, with {_cells(proposal.cells)}."
     ]
+    if proposal.view:
+        names = ", ".join(table.name for table in proposal.view.tables)
+        lines.append(f"They are columns of a view that has one row a person. Tables: {names}.")
     if proposal.measures:
         names = ", ".join(column.name for column in proposal.measures)
         lines.append(f"Measures, which SUM and AVG use: {names}.")
@@ -78,10 +110,10 @@ def show_init(
 
 
 @contextmanager
-def _progress_of(source: Path) -> Iterator[Progress]:
-    """Draw a progress bar on standard error while a large file is read, at a terminal."""
+def _progress_of(*sources: Path) -> Iterator[Progress]:
+    """Draw a progress bar on standard error while large files are read, at a terminal."""
     console = Console(stderr=True)
-    large = source.is_file() and source.stat().st_size >= LARGE_FILE
+    large = sum(each.stat().st_size for each in sources if each.is_file()) >= LARGE_FILE
     if not large or not console.is_terminal or console.is_dumb_terminal:
         yield lambda done, total: None
         return

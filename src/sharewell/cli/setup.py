@@ -41,25 +41,41 @@ def demo(
 
 @commands.command(rich_help_panel=PANEL)
 def init(
-    source: Annotated[
-        str,
+    sources: Annotated[
+        list[str],
         typer.Argument(
-            help="The table: a CSV, Parquet or DuckDB file.",
-            metavar="SOURCE",
+            help="The table: a CSV, Parquet or DuckDB file. Several files with --unit.",
+            metavar="SOURCE...",
             autocompletion=complete_table,
         ),
     ],
+    unit: Annotated[
+        str | None, option("Propose a view with one row for each value of this column.", "COLUMN")
+    ] = None,
     out: Annotated[
         str, option("The file to write.", "FILE", autocompletion=complete_config)
     ] = DEFAULT_CONFIG,
-    table: Annotated[str | None, option("Table name, in a DuckDB file.", "NAME")] = None,
+    tables: Annotated[
+        list[str] | None,
+        option("Table name, in a DuckDB file; repeatable with --unit.", "NAME", "--table"),
+    ] = None,
     columns: Annotated[str | None, option("Describe these columns only: a,b,c.", "NAMES")] = None,
     force: Annotated[bool, flag("Overwrite an existing file.", "--force")] = False,
 ) -> None:
-    """Propose a configuration for a table, for you to review."""
-    from sharewell.cli.render_config import show_init
+    """Propose a configuration for a table, or several tables of people, for you to review."""
+    from sharewell.cli.render_config import show_init, show_init_view
 
-    show_init(source, out, force, table, columns)
+    tables = tables or []
+    if len(sources) > 1 and tables:
+        raise RequestError("--table is for one source.", hint="Name one DuckDB file.")
+    if unit is not None:
+        show_init_view(sources, unit, out, force, tables, columns)
+    elif len(sources) > 1 or len(tables) > 1:
+        raise RequestError(
+            "Several tables need --unit.", hint="Name the column that identifies the person in each."
+        )
+    else:
+        show_init(sources[0], out, force, *tables, columns=columns)
 
 
 @commands.command(rich_help_panel=PANEL)

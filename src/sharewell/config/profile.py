@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from sqlglot import exp
 
@@ -23,6 +23,7 @@ from sharewell.engine.base import SourceColumn, find_columns
 from sharewell.engine.cells import Kind, day, is_whole, kind_of, number, text
 from sharewell.engine.duckdb import DuckDB
 from sharewell.engine.sources import open_file
+from sharewell.engine.view_tables import PersonView, open_view
 from sharewell.errors import SourceError
 
 #: A column with more distinct values is not a category: so many in any table, and more where each is
@@ -117,6 +118,13 @@ class TableProfile:
     repeated: tuple[str, ...]
 
 
+class Session(Protocol):
+    """A session of DuckDB with a table or view `source`."""
+
+    def run(self, sql: str) -> Sequence[Sequence[Any]]:
+        """Run a statement and return all rows."""
+
+
 class _WholeTable(DuckDB):
     """A session whose view has every column of the source with a unique name."""
 
@@ -150,6 +158,24 @@ def profile_file(
         return _profile_table(engine, [each for each in columns if each.name in chosen], (), progress)
 
 
+def profile_view(
+    view: PersonView,
+    unit: str,
+    wanted: Sequence[str],
+    progress: Progress = lambda done, total: None,
+) -> TableProfile:
+    """Profile the wanted columns of a person view of files, whose rows are computed once."""
+    with closing(open_view(view, wanted, unit)) as engine:
+        named = [each.value.as_(f"c{at}") for at, each in enumerate(engine.columns.values())]
+        rows = exp.select(*named).from_(engine.relation)
+        engine.run(f"CREATE TEMP TABLE source AS {rows.sql('duckdb')}")
+        columns = [
+            SourceColumn(each.name, each.type, exp.column(f"c{at}", table="source"))
+            for at, each in enumerate(engine.columns.values())
+        ]
+        return _profile_table(engine, columns, (), progress)
+
+
 def _refuse_other_separators(source: Path, engine: _WholeTable) -> None:
     names = list(engine.columns)
     if source.suffix.lower() == ".csv" and len(names) == 1 and any(sign in names[0] for sign in ";\t|"):
@@ -160,7 +186,7 @@ def _refuse_other_separators(source: Path, engine: _WholeTable) -> None:
 
 
 def _profile_table(
-    engine: _WholeTable, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
+    engine: Session, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
 ) -> TableProfile:
     profiles: list[ColumnProfile] = []
     rows = 0
@@ -225,7 +251,7 @@ def _bounds(name: str, read: str, known: str, codes: tuple[Any, ...]) -> dict[st
 
 
 def _profile(
-    engine: _WholeTable, column: SourceColumn, rows: int, found: Mapping[str, Any]
+    engine: Session, column: SourceColumn, rows: int, found: Mapping[str, Any]
 ) -> ColumnProfile:
     kind = kind_of(column)
     make = partial(ColumnProfile, column.name, column.type.this.value, kind)
@@ -319,18 +345,18 @@ def _nearly_all(read: int, filled: int, written: int) -> bool:
     return read == filled or (read >= MIN_READ and read >= MIN_READ_FRACTION * written)
 
 
-def _all_differ(engine: _WholeTable, column: SourceColumn) -> bool:
+def _all_differ(engine: Session, column: SourceColumn) -> bool:
     value = column.value.sql("duckdb")
     first = f"SELECT {value} AS v FROM source LIMIT {COMPARED_ROWS}"  # noqa: S608
     ((differ, filled),) = engine.run(f"SELECT COUNT(DISTINCT v), COUNT(v) FROM ({first})")  # noqa: S608
     return bool(differ == filled)
 
 
-def _count_values(engine: _WholeTable, column: SourceColumn) -> dict[str, int]:
+def _count_values(engine: Session, column: SourceColumn) -> dict[str, int]:
     """The distinct values of a column, and in how many rows they are."""
     written = text(column).sql("duckdb")
     counted = f"SELECT {written} AS v, COUNT(*) FROM source GROUP BY v HAVING v IS NOT NULL"  # noqa: S608
-    return dict(engine.run(counted))
+    return {row[0]: row[1] for row in engine.run(counted)}
 
 
 def _are_booleans(values: Iterable[str]) -> bool:

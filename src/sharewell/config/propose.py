@@ -108,16 +108,38 @@ class ProposedColumn:
 
 
 @dataclass(frozen=True)
-class Proposal:
-    """The proposed configuration of one source."""
+class ProposedTable:
+    """A table of a proposed view: its name there, its path, its name in a database, its unit."""
 
     name: str
     source: str
     table: str | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class ProposedView:
+    """A person view: its SELECT, its tables, and the column that identifies the person."""
+
+    text: str
+    tables: tuple[ProposedTable, ...]
+    unit: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The proposed configuration of a table or a person view."""
+
+    name: str
     #: The rounded number of rows, and a limit of it.
     population: int
     max_rows: int
     columns: tuple[ProposedColumn, ...]
+    #: The path of the only table, and its name in a database.
+    source: str = ""
+    table: str | None = None
+    #: The person view, if there is one.
+    view: ProposedView | None = None
 
     @property
     def described(self) -> tuple[tuple[str, ProposedAttribute], ...]:
@@ -147,19 +169,24 @@ def propose(
     Privacy: reads the rows, for the curator alone.
     """
     profile = profile_file(source, table, wanted, progress)
+    proposal = proposal_of(profile, table_name(source.stem), repr(source.name))
+    return replace(proposal, source=relative_path(source, target), table=table)
+
+
+def proposal_of(profile: TableProfile, name: str, origin: str) -> Proposal:
+    """Propose what a profile shows: the attributes and the size of the population."""
     columns = propose_columns(profile)
     if not any(column.attribute for column in columns):
         raise SourceError(
-            f"No column of {source.name!r} can be an attribute.",
+            f"No column of {origin} can be an attribute.",
             hint="Attributes are numbers, text, booleans, dates or times.",
         )
     population = round_count(profile.rows) if profile.rows else DEFAULT_POPULATION
     max_rows = min(round_up(population * ROOM), MAX_ROWS)
-    name, path = _table_name(source.stem), _relative_path(source, target)
-    return Proposal(name, path, table, population, max_rows, columns)
+    return Proposal(name, population, max_rows, columns)
 
 
-def _table_name(stem: str) -> str:
+def table_name(stem: str) -> str:
     """A name for the table, from that of the file."""
     plain = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()[:MAX_NAME]
     try:
@@ -168,7 +195,7 @@ def _table_name(stem: str) -> str:
         return "people"
 
 
-def _relative_path(source: Path, target: Path) -> str:
+def relative_path(source: Path, target: Path) -> str:
     """The source's path from the target's folder; an absolute path elsewhere stays absolute."""
     folder = target.absolute().parent
     if source.is_absolute() and not source.is_relative_to(folder):

@@ -9,12 +9,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, SCHEDULER_OPTIONS, parse_config
+from sharewell.config.config import (
+    BUDGET_OPTIONS,
+    DATASET_OPTIONS,
+    SCHEDULER_OPTIONS,
+    VIEW_TABLE_OPTIONS,
+    parse_config,
+)
 from sharewell.config.propose import (
     MARK,
     Line,
     Proposal,
     ProposedColumn,
+    ProposedView,
     looks_like_identifier,
     quoted,
 )
@@ -56,6 +63,8 @@ HEAD = """\
 """
 
 MAX_ROWS_COMMENT = "the rows, with room for more; write a public limit"
+
+VIEW_COMMENT = "people and columns follow from the tables; add what analysts need, one row a person"
 
 WHY_DELTA = """\
 # There are many tables to measure. With a delta the noise is Gaussian, and grows with the square root
@@ -136,6 +145,7 @@ def proposal_text(proposal: Proposal) -> str:
     parts = [
         HEAD,
         _table("dataset", _dataset(proposal)),
+        *(_view_tables(proposal.view) if proposal.view else ()),
         _budget(proposal, settings),
         _sizes(proposal),
         *(_attribute(column) for column in proposal.columns),
@@ -207,6 +217,16 @@ def _wrap_list(value: str) -> str:
 
 
 def _dataset(proposal: Proposal) -> Iterator[Line]:
+    yield from _rows(proposal) if proposal.view is None else _view(proposal.name, proposal.view)
+    rows = f"{proposal.population:_}"
+    yield Line("population", rows, f"{MARK} rounded number of rows; write a public one")
+    if is_wide(proposal):
+        yield Line("max_rows", f"{proposal.max_rows:_}", f"{MARK} {MAX_ROWS_COMMENT}")
+    yield Line("neighbours", '"add-remove"', "what one person can change: add-remove or replace-one")
+
+
+def _rows(proposal: Proposal) -> Iterator[Line]:
+    """The lines of a single table."""
     values = {"name": quoted(proposal.name), "source": quoted(proposal.source)}
     if proposal.table is not None:
         values["table"] = quoted(proposal.table)
@@ -217,11 +237,28 @@ def _dataset(proposal: Proposal) -> Iterator[Line]:
     else:
         why = "column that identifies a person, if one person may have several rows"
     yield Line("# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}")
-    rows = f"{proposal.population:_}"
-    yield Line("population", rows, f"{MARK} rounded number of rows; write a public one")
-    if is_wide(proposal):
-        yield Line("max_rows", f"{proposal.max_rows:_}", f"{MARK} {MAX_ROWS_COMMENT}")
-    yield Line("neighbours", '"add-remove"', "what one person can change: add-remove or replace-one")
+
+
+def _view(name: str, view: ProposedView) -> Iterator[Line]:
+    """The lines of a person view."""
+    values = {"name": quoted(name), "privacy_unit": quoted(view.unit)}
+    yield from _declared(DATASET_OPTIONS, values)
+    yield Line("view", _text_block(view.text), f"{MARK} {VIEW_COMMENT}")
+
+
+def _view_tables(view: ProposedView) -> Iterator[str]:
+    for each in view.tables:
+        values = {"source": quoted(each.source), "unit": quoted(each.unit)}
+        if each.table is not None:
+            values["table"] = quoted(each.table)
+        yield _table(f"tables.{_key(each.name)}", _declared(VIEW_TABLE_OPTIONS, values))
+
+
+def _text_block(text: str) -> str:
+    """A TOML string of several lines, with the quotes of SQL as they are."""
+    lines = (quoted(line)[1:-1].replace('\\"', '"') for line in text.split("\n"))
+    block = "\n".join(lines).replace('""', '"\\"')
+    return f'"""\n{block}\n"""'
 
 
 def is_wide(proposal: Proposal) -> bool:

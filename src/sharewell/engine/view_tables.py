@@ -89,7 +89,7 @@ def open_rows(
             "A person view requires `privacy_unit`.",
             hint="Name the column of the view that is the person.",
         )
-    return _open_view(source, tuple(dict.fromkeys(wanted)), privacy_unit, timeout)
+    return open_view(source, wanted, privacy_unit, timeout)
 
 
 class ViewEngine:
@@ -115,6 +115,10 @@ class ViewEngine:
             value = view.columns[own]
             self.columns[name] = SourceColumn(own, value.type, value.sql)
 
+    def run(self, sql: str) -> Sequence[Sequence[Any]]:
+        """Run a statement in the engine's dialect and return all rows."""
+        return self._engines[0].run(sql)
+
     def fetch(self, statement: exp.Select) -> Columns:
         """Run a statement whose columns are integers without NULL."""
         return self._engines[0].fetch(statement)
@@ -138,7 +142,10 @@ class ViewEngine:
             engine.close()
 
 
-def _open_view(view: PersonView, wanted: Sequence[str], privacy_unit: str, timeout: float) -> Engine:
+def open_view(
+    view: PersonView, wanted: Sequence[str], privacy_unit: str, timeout: float = TIMEOUT
+) -> ViewEngine:
+    """Open the wanted columns of a person view."""
     parsed = ViewText.parse(view.text)
     if not view.tables:
         raise SourceError(
@@ -170,7 +177,7 @@ def _open_view(view: PersonView, wanted: Sequence[str], privacy_unit: str, timeo
         for name, table in tables.items():
             _check_unit(name, table)
         compiled = compile_view(parsed, tables, privacy_unit, engines[0].dialect)
-        return ViewEngine(engines, compiled, wanted)
+        return ViewEngine(engines, compiled, tuple(dict.fromkeys(wanted)))
     except SourceError:
         for each in engines:
             each.close()
