@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from sharewell.config.config import MAX_ASSUMED_GROUPS, Analyst, Config, expected_workloads
+from sharewell.config.analysts import MAX_ASSUMED_GROUPS, Analyst, expected_workloads
+from sharewell.config.config import Config
 from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism, Prospect, Question, standard_errors

@@ -7,19 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sharewell.config.config import (
-    ANALYST_OPTIONS,
+from sharewell.config.analysts import ANALYST_OPTIONS
+from sharewell.config.attributes import (
     ATTRIBUTE_OPTIONS,
     ATTRIBUTE_TYPE,
     ATTRIBUTE_TYPES,
-    BUDGET_OPTIONS,
-    DATASET_OPTIONS,
     MEASURE_OPTIONS,
-    MECHANISM_OPTIONS,
-    SCHEDULER_OPTIONS,
-    VIEW_TABLE_OPTIONS,
 )
+from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS
+from sharewell.config.mechanism import MECHANISM_OPTIONS, SCHEDULER_OPTIONS
 from sharewell.config.service import SERVICE_OPTIONS
+from sharewell.config.view import VIEW_TABLE_OPTIONS
 from sharewell.mechanisms.registry import MECHANISMS
 from sharewell.options import Option
 from sharewell.schedulers.registry import SCHEDULERS

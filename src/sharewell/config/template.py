@@ -9,13 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sharewell.config.config import (
-    BUDGET_OPTIONS,
-    DATASET_OPTIONS,
-    SCHEDULER_OPTIONS,
-    VIEW_TABLE_OPTIONS,
-    parse_config,
-)
+from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, parse_config
+from sharewell.config.mechanism import SCHEDULER_OPTIONS
 from sharewell.config.propose import (
     MARK,
     Line,
@@ -26,6 +21,7 @@ from sharewell.config.propose import (
     quoted,
 )
 from sharewell.config.service import SERVICE_OPTIONS
+from sharewell.config.view import VIEW_TABLE_OPTIONS
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.seed_planner import default_error
