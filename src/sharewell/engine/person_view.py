@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from sharewell.engine.base import SourceColumn
 from sharewell.engine.cells import is_null, kind_of
-from sharewell.engine.view_expressions import Expressions, Relation, Scope, Value, expression_text
+from sharewell.engine.view_expressions import Expressions
 from sharewell.engine.view_text import ViewText, declared_name
+from sharewell.engine.view_values import Relation, Scope, Value, expression_text
 
 #: The clauses of a SELECT.
 CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "with_", "distinct")

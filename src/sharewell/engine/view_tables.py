@@ -27,8 +27,8 @@ from sharewell.engine.sources import (
 )
 from sharewell.engine.spark import Spark
 from sharewell.engine.sqlite import SQLite
-from sharewell.engine.view_expressions import Relation
 from sharewell.engine.view_text import ViewText
+from sharewell.engine.view_values import Relation
 from sharewell.errors import SourceError
 
 #: Files that have tables of their own.
