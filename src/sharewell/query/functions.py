@@ -1,9 +1,9 @@
 """Scalar functions of SQL: what they are on values, on bins and on intervals.
 
-A function is applied to three kinds of arguments. On values it means what it means to DuckDB. On a
-`Span`, the values of a bin, it has a result where that is the same, or a span again, for all of them; it
-is `CUT` where the bin would be divided. And `bounds` gives the range of a function while its
-arguments lie in intervals, from which a computed number has its interval.
+A function is applied to three kinds of arguments. On values it means what it means to DuckDB. On the
+values of a bin (`spans.py`) it has a result where that is the same, or a span again, for all of them; it
+is `CUT` where the bin would be divided. And on intervals (`ranges.py`) it gives the range from which a
+computed number has its interval.
 
 Numbers are exact where their arguments are. NULL is None. `OTHER` is an undeclared value: what depends
 on it is not known. `CUT` is the result of a function that divides a bin.
@@ -21,14 +21,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from sharewell.query import ranges, spans
+from sharewell.query.ranges import Range
+from sharewell.query.spans import Cut, Span
+
 Type = Literal["number", "text", "boolean", "date", "duration", "null"]
-Range = tuple[float, float]
-
-ANYTHING: Range = (-math.inf, math.inf)
-
-
-class Cut(Exception):
-    """A function is not constant on a bin, or not defined on it."""
 
 
 class Unknown(Enum):
@@ -46,22 +43,6 @@ class Duration(NamedTuple):
 
     months: int
     days: int
-
-
-@dataclass(frozen=True)
-class Span:
-    """All numbers from `low` to `high`; each end belongs to it or not."""
-
-    low: Fraction
-    high: Fraction
-    has_low: bool = True
-    has_high: bool = False
-
-    def map(self, low: Fraction, high: Fraction) -> Span:
-        """Return the span between the images of the ends; they may have changed places."""
-        if low <= high:
-            return Span(low, high, self.has_low, self.has_high)
-        return Span(high, low, self.has_high, self.has_low)
 
 
 @dataclass(frozen=True)
@@ -185,165 +166,15 @@ def _bucket(a: Any, low: Any, high: Any, count: Any) -> Any:
     return max(Fraction(0), min(_floor((a - low) * count / (high - low)) + 1, Fraction(count + 1)))
 
 
-# Numbers on spans
-
-
-def _span_add(a: Any, b: Any, sign: int = 1) -> Any:
-    if isinstance(a, Span) and isinstance(b, Span):
-        raise Cut
-    if isinstance(a, Span):
-        return a.map(a.low + sign * b, a.high + sign * b)
-    return b.map(a + sign * b.low, a + sign * b.high)
-
-
-def _span_multiply(a: Any, b: Any) -> Any:
-    if isinstance(a, Span) and isinstance(b, Span):
-        raise Cut
-    span, factor = (a, b) if isinstance(a, Span) else (b, a)
-    return Fraction(0) if factor == 0 else span.map(span.low * factor, span.high * factor)
-
-
-def _span_divide(a: Any, b: Any) -> Any:
-    if isinstance(b, Span):
-        raise Cut
-    return None if b == 0 else a.map(a.low / b, a.high / b)
-
-
-def _span_steps(function: Callable[[Any], Fraction], a: Span) -> Fraction:
-    """A step function on a span: its value where both ends, or what is next to them, have the same."""
-    tiny = (a.high - a.low) / 10**9
-    ends = {
-        function(a.low if a.has_low else a.low + tiny),
-        function(a.high if a.has_high else a.high - tiny),
-    }
-    if len(ends) > 1:
-        raise Cut
-    return ends.pop()
+# Step functions on spans
 
 
 def _span_round(a: Span, digits: Any = 0) -> Fraction:
-    return _span_steps(lambda x: _round(x, digits), a)
-
-
-def _span_abs(a: Span) -> Span:
-    if a.low < 0 < a.high:
-        raise Cut
-    return a.map(abs(a.low), abs(a.high))
+    return spans.steps(lambda x: _round(x, digits), a)
 
 
 def _span_bucket(a: Any, low: Any, high: Any, count: Any) -> Any:
-    return _span_steps(lambda x: _bucket(x, low, high, count), a)
-
-
-def _span_compare(symbol: str, a: Any, b: Any) -> bool:
-    if isinstance(b, Span):
-        if isinstance(a, Span):
-            return _compare_spans(symbol, a, b)
-        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(symbol, symbol)
-        return _span_compare(mirrored, b, a)
-    below = a.high < b or (a.high == b and not a.has_high)
-    above = a.low > b or (a.low == b and not a.has_low)
-    if symbol in ("=", "<>"):
-        if below or above:
-            return symbol == "<>"
-        raise Cut
-    if symbol in ("<=", ">"):
-        below = a.high <= b
-    else:
-        above = a.low >= b
-    if not (below or above):
-        raise Cut
-    return below if symbol in ("<", "<=") else above
-
-
-def _compare_spans(symbol: str, a: Span, b: Span) -> bool:
-    below = a.high < b.low or (a.high == b.low and not (a.has_high and b.has_low))
-    above = b.high < a.low or (b.high == a.low and not (b.has_high and a.has_low))
-    if not (below or above):
-        raise Cut
-    return symbol == "<>" or (below if symbol in ("<", "<=") else above and symbol in (">", ">="))
-
-
-# Bounds
-
-
-def _bound_add(a: Range, b: Range) -> Range:
-    return a[0] + b[0], a[1] + b[1]
-
-
-def _bound_subtract(a: Range, b: Range) -> Range:
-    return a[0] - b[1], a[1] - b[0]
-
-
-def _times(a: float, b: float) -> float:
-    return 0.0 if a == 0 or b == 0 else a * b
-
-
-def _bound_multiply(a: Range, b: Range) -> Range:
-    ends = [_times(x, y) for x in a for y in b]
-    return min(ends), max(ends)
-
-
-def _bound_divide(a: Range, b: Range) -> Range | None:
-    if b[0] <= 0 <= b[1]:
-        return None
-    return _bound_multiply(a, (1 / b[1], 1 / b[0]))
-
-
-def _bound_abs(a: Range) -> Range:
-    return (0.0 if a[0] <= 0 <= a[1] else min(map(abs, a))), max(map(abs, a))
-
-
-def _increasing(function: Callable[..., Any]) -> Callable[..., Range | None]:
-    """The bounds of a function that increases in its first argument, given the values of the others."""
-
-    def bounds(a: Range, *others: Range) -> Range | None:
-        if any(low != high for low, high in others):
-            return None
-        ends = []
-        for end, infinite in zip(a, ANYTHING, strict=True):
-            found = infinite if math.isinf(end) else function(end, *(low for low, _ in others))
-            ends.append(infinite if found is None else float(found))
-        return ends[0], ends[1]
-
-    return bounds
-
-
-def _bound_power(a: Range, b: Range) -> Range | None:
-    if b[0] != b[1] or math.isinf(a[0]) or math.isinf(a[1]):
-        return None
-    exponent = b[0]
-    if exponent == 2:
-        low, high = _bound_abs(a)
-        return low * low, high * high
-    if a[0] <= 0 and exponent != abs(int(exponent)):
-        return None
-    if exponent < 0 and a[0] <= 0:
-        return None
-    ends = [float(x) ** exponent for x in a]
-    if exponent == int(exponent) and int(exponent) % 2 == 0 and a[0] < 0 < a[1]:
-        ends.append(0.0)
-    return min(ends), max(ends)
-
-
-def _bound_modulo(a: Range, b: Range) -> Range | None:
-    if b[0] != b[1] or b[0] == 0:
-        return None
-    most = abs(b[0])
-    return (0.0 if a[0] >= 0 else -most), (0.0 if a[1] <= 0 else most)
-
-
-def _bound_greatest(*arguments: Range) -> Range:
-    return max(low for low, _ in arguments), max(high for _, high in arguments)
-
-
-def _bound_least(*arguments: Range) -> Range:
-    return min(low for low, _ in arguments), min(high for _, high in arguments)
-
-
-def union(ranges: Sequence[Range]) -> Range:
-    """The smallest range that holds all of them."""
-    return min(low for low, _ in ranges), max(high for _, high in ranges)
+    return spans.steps(lambda x: _bucket(x, low, high, count), a)
 
 
 # Text, dates and logic
@@ -537,7 +368,7 @@ def _concatenate(*parts: Any) -> Any:
     return "".join(text_of(part) for part in parts if part is not None)
 
 
-_ROUND: dict[str, Any] = {"arity": (1, 2), "bounds": _increasing(_round), "on_span": _span_round}
+_ROUND: dict[str, Any] = {"arity": (1, 2), "bounds": ranges.increasing(_round), "on_span": _span_round}
 _ANY: dict[str, Any] = {"types": ("",), "result": "same", "strict": False, "arity": (1, 1000)}
 _TEXT: dict[str, Any] = {"types": ("text",), "result": "text"}
 _LOGIC: dict[str, Any] = {"types": ("boolean",), "result": "boolean", "strict": False}
@@ -545,47 +376,51 @@ _LOGIC: dict[str, Any] = {"types": ("boolean",), "result": "boolean", "strict": 
 
 def _logarithm(base: Callable[[float], float]) -> dict[str, Any]:
     function = partial(_defined, base)
-    return {"evaluate": function, "bounds": _increasing(function)}
+    return {"evaluate": function, "bounds": ranges.increasing(function)}
 
 
 _LIST: list[Function] = [
-    Function("+", _add, ("",), "same", (2, 2), bounds=_bound_add, on_span=_span_add),
+    Function("+", _add, ("",), "same", (2, 2), bounds=ranges.add, on_span=spans.add),
     Function(
         "-",
         _subtract,
         ("",),
         "same",
         (2, 2),
-        bounds=_bound_subtract,
-        on_span=partial(_span_add, sign=-1),
+        bounds=ranges.subtract,
+        on_span=partial(spans.add, sign=-1),
     ),
-    Function("*", lambda a, b: a * b, arity=(2, 2), bounds=_bound_multiply, on_span=_span_multiply),
-    Function("/", _divide, arity=(2, 2), bounds=_bound_divide, on_span=_span_divide),
+    Function("*", lambda a, b: a * b, arity=(2, 2), bounds=ranges.multiply, on_span=spans.multiply),
+    Function("/", _divide, arity=(2, 2), bounds=ranges.divide, on_span=spans.divide),
     Function(
         "//",
         _whole_divide,
         arity=(2, 2),
-        on_span=lambda a, b: _span_steps(_truncate, _span_divide(a, b)),
+        on_span=lambda a, b: spans.steps(_truncate, spans.divide(a, b)),
     ),
-    Function("%", _modulo, arity=(2, 2), bounds=_bound_modulo),
+    Function("%", _modulo, arity=(2, 2), bounds=ranges.modulo),
     Function(
-        "negate", lambda a: -a, bounds=lambda a: (-a[1], -a[0]), on_span=partial(_span_multiply, -1)
+        "negate", lambda a: -a, bounds=lambda a: (-a[1], -a[0]), on_span=partial(spans.multiply, -1)
     ),
-    Function("ABS", abs, bounds=_bound_abs, on_span=_span_abs),
+    Function("ABS", abs, bounds=ranges.absolute, on_span=spans.absolute),
     Function("ROUND", _round, **_ROUND),
-    Function("FLOOR", _floor, bounds=_increasing(_floor), on_span=partial(_span_steps, _floor)),
-    Function("CEIL", _ceiling, bounds=_increasing(_ceiling), on_span=partial(_span_steps, _ceiling)),
-    Function("TRUNC", _truncate, bounds=_increasing(_truncate), on_span=partial(_span_steps, _truncate)),
-    Function("SIGN", _sign, bounds=_increasing(_sign), on_span=partial(_span_steps, _sign)),
-    Function("POWER", _power, arity=(2, 2), bounds=_bound_power),
+    Function("FLOOR", _floor, bounds=ranges.increasing(_floor), on_span=partial(spans.steps, _floor)),
+    Function(
+        "CEIL", _ceiling, bounds=ranges.increasing(_ceiling), on_span=partial(spans.steps, _ceiling)
+    ),
+    Function(
+        "TRUNC", _truncate, bounds=ranges.increasing(_truncate), on_span=partial(spans.steps, _truncate)
+    ),
+    Function("SIGN", _sign, bounds=ranges.increasing(_sign), on_span=partial(spans.steps, _sign)),
+    Function("POWER", _power, arity=(2, 2), bounds=ranges.power),
     Function("SQRT", **_logarithm(math.sqrt)),
     Function("LN", **_logarithm(math.log)),
     Function("LOG10", **_logarithm(math.log10)),
     Function("LOG2", **_logarithm(math.log2)),
     Function("EXP", **_logarithm(math.exp)),
     Function("WIDTH_BUCKET", _bucket, arity=(4, 4), on_span=_span_bucket),
-    Function("GREATEST", partial(_extreme, max), bounds=_bound_greatest, **_ANY),
-    Function("LEAST", partial(_extreme, min), bounds=_bound_least, **_ANY),
+    Function("GREATEST", partial(_extreme, max), bounds=ranges.greatest, **_ANY),
+    Function("LEAST", partial(_extreme, min), bounds=ranges.least, **_ANY),
     Function("COALESCE", _coalesce, **_ANY),
     Function("NULLIF", _null_if, **(_ANY | {"arity": (2, 2)})),
     Function("CASE", _case, **(_ANY | {"arity": (3, 100_000)})),
@@ -602,8 +437,8 @@ _LIST: list[Function] = [
         "whole number",
         _to_whole,
         ("",),
-        bounds=_increasing(_to_whole),
-        on_span=partial(_span_steps, _to_whole),
+        bounds=ranges.increasing(_to_whole),
+        on_span=partial(spans.steps, _to_whole),
     ),
     Function("text", text_of, ("",), "text"),
     Function("UPPER", str.upper, **_TEXT),
@@ -635,7 +470,7 @@ _LIST: list[Function] = [
             ("",),
             "boolean",
             (2, 2),
-            on_span=partial(_span_compare, symbol),
+            on_span=partial(spans.compare, symbol),
         )
         for symbol in ("=", "<>", "<", "<=", ">", ">=")
     ),

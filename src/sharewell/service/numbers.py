@@ -35,7 +35,7 @@ from sharewell.query.expression import (
     numbers,
     type_of,
 )
-from sharewell.query.functions import ANYTHING, Range, union
+from sharewell.query.ranges import ANYTHING, Range, union
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import (
     Interval,

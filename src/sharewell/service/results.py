@@ -8,7 +8,7 @@ from typing import Any
 from sharewell import wire
 from sharewell.mechanisms.base import Answer, total_cost
 from sharewell.query.expression import Average, Call, Quantile, Ratio
-from sharewell.query.functions import ANYTHING
+from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
 from sharewell.service.numbers import RowNumbers, is_number, range_of
 

@@ -27,9 +27,10 @@ from sharewell.query.attribute import Attribute, Binned, Bins, Boolean, Date, In
 from sharewell.query.diagram import Node, Scaled, spend
 from sharewell.query.domain import Column, Domain
 from sharewell.query.expression import Call, Expression, Field, GroupKey, type_of
-from sharewell.query.functions import CUT, OTHER, Span, Type
+from sharewell.query.functions import CUT, OTHER, Type
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import TruthSet
+from sharewell.query.spans import Span
 from sharewell.query.sql.encoding import EncodedColumn, evaluate_encoded
 from sharewell.query.sql.text import Source, shortened
 
