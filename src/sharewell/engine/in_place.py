@@ -84,7 +84,7 @@ class InPlaceData:
 
     def require_answerable(self, rows: Answerable) -> None:
         """Refuse rows that tell too many groups of cells apart; public, reads nothing."""
-        for call in _recorded(rows, self.domain):
+        for call in _record(rows, self.domain):
             _Part(self.domain).with_call(call)
 
     def answer(self, query: LinearQuery) -> int:
@@ -94,7 +94,7 @@ class InPlaceData:
 
     def answers_together(self, blocks: Sequence[Answerable]) -> list[NDArray[np.int64]]:
         """Return the exact answers of every row of several blocks, in one pass over the table."""
-        recorded = [_recorded(rows, self.domain) for rows in blocks]
+        recorded = [_record(rows, self.domain) for rows in blocks]
         results = iter(self._results([call for calls in recorded for call in calls]))
         return [rows.answers(_Replay(results)) for rows in blocks]
 
@@ -225,7 +225,7 @@ class _Replay:
         return [np.asarray(next(self._results)[0]) for _ in wanted]
 
 
-def _recorded(rows: Answerable, domain: Domain) -> list[_Call]:
+def _record(rows: Answerable, domain: Domain) -> list[_Call]:
     """Return the calls that answering rows makes; they depend on the rows alone."""
     recorder = _Recorder(domain)
     rows.answers(recorder)
@@ -241,25 +241,28 @@ def _classes(nodes: Sequence[Node], size: int, groups: NDArray[np.int64] | None)
     if groups is not None:
         starts.append(np.flatnonzero(np.diff(groups, prepend=-1)))
     first = np.unique(np.concatenate([np.zeros(1, dtype=np.int64), *starts]))
-    told: list[NDArray[np.int64]] = [] if groups is None else [groups[first]]
-    alive = np.zeros(len(first), dtype=bool)
+    features: list[NDArray[np.int64]] = [] if groups is None else [groups[first]]
+    has_weight = np.zeros(len(first), dtype=bool)
     for node in nodes:
         run = np.searchsorted(node.starts, first, "right") - 1
-        told += [node.which[run], node.weights[run]]
-        alive |= node.weights[run] != 0
-    return _numbered(told, alive, first, size)
+        features += [node.which[run], node.weights[run]]
+        has_weight |= node.weights[run] != 0
+    return _number_runs(features, has_weight, first, size)
 
 
-def _numbered(
-    told: Sequence[NDArray[np.int64]], alive: NDArray[np.bool_], first: NDArray[np.int64], size: int
+def _number_runs(
+    features: Sequence[NDArray[np.int64]],
+    has_weight: NDArray[np.bool_],
+    first: NDArray[np.int64],
+    size: int,
 ) -> Classes:
-    """Number the runs by all that tells them apart, from 0 on; those that are not alive are -1."""
+    """Number the runs by all that tells them apart, from 0 on; those without a weight are -1."""
     numbers = np.zeros(len(first), dtype=np.int64)
-    for each in told:
+    for each in features:
         pairs = numbers * (int(each.max()) - int(each.min()) + 1) + (each - each.min())
         numbers = np.unique(pairs, return_inverse=True)[1]
     classes = np.full(len(first), -1, dtype=np.int64)
-    classes[alive] = np.unique(numbers[alive], return_inverse=True)[1]
+    classes[has_weight] = np.unique(numbers[has_weight], return_inverse=True)[1]
     if not classes.any():
         return None
     if np.count_nonzero(np.diff(classes)) >= MAX_RUNS:
@@ -267,16 +270,16 @@ def _numbered(
     return np.repeat(classes, np.diff(first, append=size))
 
 
-def _merged(left: Classes, right: Classes) -> Classes:
+def _merge(left: Classes, right: Classes) -> Classes:
     """Return classes that are as fine as both; a cell is dropped where both have no weight for it."""
     if left is None or right is None:
         other = right if left is None else left
         if other is None:
             return None
-        # All cells are alive in the one.
-        return _numbered([other], np.ones(len(other), dtype=bool), np.arange(len(other)), len(other))
-    alive = (left >= 0) | (right >= 0)
-    return _numbered([left, right], alive, np.arange(len(left)), len(left))
+        # All cells have a weight in the one.
+        return _number_runs([other], np.ones(len(other), dtype=bool), np.arange(len(other)), len(other))
+    has_weight = (left >= 0) | (right >= 0)
+    return _number_runs([left, right], has_weight, np.arange(len(left)), len(left))
 
 
 class _Part:
@@ -303,7 +306,7 @@ class _Part:
         merged = {
             level: own.get(level)
             if self.classes is None
-            else _merged(self.classes.get(level), own.get(level))
+            else _merge(self.classes.get(level), own.get(level))
             for level in range(len(self.domain.attributes))
         }
         return _Part(self.domain, {at: each for at, each in merged.items() if each is not None})

@@ -41,14 +41,14 @@ def sum_marginals(
     found: dict[int, NDArray[np.int64]] = {}
     for order in {len(each.levels) for each in wanted}:
         places = [at for at, each in enumerate(wanted) if len(each.levels) == order]
-        packs = _packed(sorted({level for at in places for level in wanted[at].levels}), sizes, order)
+        packs = _pack(sorted({level for at in places for level in wanted[at].levels}), sizes, order)
         pack_of = {level: at for at, pack in enumerate(packs) for level in pack}
         shared: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
         for at in places:
             levels, vectors = wanted[at]
             within = tuple(sorted({pack_of[level] for level in levels}))
             shared.setdefault((within, vectors), []).append(at)
-        packed = [_combined([codes[at] for at in pack], [sizes[at] for at in pack]) for pack in packs]
+        packed = [_combine([codes[at] for at in pack], [sizes[at] for at in pack]) for pack in packs]
         lengths = [math.prod(sizes[at] for at in pack) for pack in packs]
         for (within, vectors), own in shared.items():
             tables = _sum_by_codes(
@@ -59,11 +59,11 @@ def sum_marginals(
             held = [level for at in within for level in packs[at]]
             table = tables.reshape(len(vectors), *(sizes[level] for level in held))
             for at in own:
-                found[at] = _summed_to(table, held, wanted[at].levels)
+                found[at] = _sum_to(table, held, wanted[at].levels)
     return [found[at] for at in range(len(wanted))]
 
 
-def _packed(levels: Sequence[int], sizes: Sequence[int], order: int) -> list[list[int]]:
+def _pack(levels: Sequence[int], sizes: Sequence[int], order: int) -> list[list[int]]:
     """Pack attributes so that as many packs as a marginal has attributes make no large table.
 
     An attribute that is large itself has a pack of its own. First fit, the largest first.
@@ -82,7 +82,7 @@ def _packed(levels: Sequence[int], sizes: Sequence[int], order: int) -> list[lis
     return packs
 
 
-def _combined(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
+def _combine(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
     """Return one code for each combination of codes, in C order, in as few bytes as possible."""
     kind = np.min_scalar_type(math.prod(sizes) - 1)
     combined = codes[0].astype(kind)
@@ -96,16 +96,14 @@ def _sum_by_codes(
     values: Sequence[NDArray[np.int64]], codes: Sequence[NDArray[Any]], sizes: Sequence[int]
 ) -> NDArray[np.int64]:
     """Sum values of every listed cell by combination of codes, in C order: a row for each of them."""
-    place = _combined(codes or [np.zeros(len(values[0]), np.uint8)], sizes).astype(np.intp)
+    place = _combine(codes or [np.zeros(len(values[0]), np.uint8)], sizes).astype(np.intp)
     summed = np.zeros((len(values), math.prod(sizes)), dtype=np.int64)
     for row, each in zip(summed, values, strict=True):
         np.add.at(row, place, each)
     return summed
 
 
-def _summed_to(
-    table: NDArray[np.int64], held: Sequence[int], levels: Sequence[int]
-) -> NDArray[np.int64]:
+def _sum_to(table: NDArray[np.int64], held: Sequence[int], levels: Sequence[int]) -> NDArray[np.int64]:
     """Sum a table, vectors first, to some of the attributes that it holds, in the order given."""
     others = tuple(at for at, level in enumerate(held, 1) if level not in levels)
     left = [level for level in held if level in levels]

@@ -143,7 +143,7 @@ class _Union:
 
     def column(self, at: int, sources: Sequence[Expression]) -> Expression:
         """Merge a column of the result."""
-        found = self._merged(sources)
+        found = self._merge(sources)
         if isinstance(found, str):
             message = f"Column {at + 1} of UNION ALL {found}."
             node = self.selects[1].expressions[at] if len(self.selects) > 1 else self.selects[0]
@@ -153,7 +153,7 @@ class _Union:
             return self._labels([found] * len(self.parts))
         return found
 
-    def _merged(self, sources: Sequence[Expression]) -> Expression | str:
+    def _merge(self, sources: Sequence[Expression]) -> Expression | str:
         """Merge the same expression of all parts; a string says why that is not possible."""
         if all(isinstance(each, Constant) and each == sources[0] for each in sources):
             return sources[0]
@@ -181,7 +181,7 @@ class _Union:
         if len(calls) == len(sources) and len(shapes) == 1:
             arguments = []
             for own in zip(*(each.arguments for each in calls), strict=True):
-                found = self._merged(own)
+                found = self._merge(own)
                 if isinstance(found, str):
                     return found
                 arguments.append(found)
@@ -205,7 +205,7 @@ class _Union:
         statement, rows = self.parts[part], range(self.rows[part])
         match source:
             case Linear(forms):
-                return [self._moved(part, statement.forms[at]) for at in forms]
+                return [self._move(part, statement.forms[at]) for at in forms]
             case Aggregate(block, None, count, middle):
                 found = [{self._place(part, block, row): Fraction(1)} for row in rows]
                 for row in rows if count is not None and middle else ():
@@ -219,8 +219,8 @@ class _Union:
         match source:
             case Ratio(above, below, positive):
                 forms = self.parts[part].forms
-                numerators = [self._moved(part, forms[at]) for at in above]
-                return numerators, [self._moved(part, forms[at]) for at in below], positive
+                numerators = [self._move(part, forms[at]) for at in above]
+                return numerators, [self._move(part, forms[at]) for at in below], positive
             case Average(total, count, None, middle=middle):
                 sums: list[Terms] = [{self._place(part, total, row): Fraction(1)} for row in rows]
                 counts: list[Terms] = [{self._place(part, count, row): Fraction(1)} for row in rows]
@@ -232,7 +232,7 @@ class _Union:
     def _place(self, part: int, block: int, row: int) -> int:
         return self.places[part][self.parts[part].starts[block] + row]
 
-    def _moved(self, part: int, form: Sequence[tuple[int, Fraction]]) -> Terms:
+    def _move(self, part: int, form: Sequence[tuple[int, Fraction]]) -> Terms:
         found: Terms = {}
         for at, factor in form:
             place = self.places[part][at]
