@@ -13,7 +13,7 @@ import pytest
 from sharewell import Binned, Category, Date, Integer
 from sharewell.cli.render_config import show_check, show_init_view
 from sharewell.config import Config, read_config
-from sharewell.config.propose_view import quote
+from sharewell.config.propose_view import sql_name
 from sharewell.config.template import review_lines
 from sharewell.engine.view_text import ViewText
 from sharewell.errors import ConfigError, SourceError
@@ -141,7 +141,7 @@ def test_names_that_sql_or_toml_would_misread_are_quoted(tmp_path):
 
 @pytest.mark.parametrize("name", ["fee", "fee in EUR", 'the "fee"', "order", "date", "1st"])
 def test_a_quoted_name_is_read_back(name):
-    assert ViewText.parse(f"SELECT {quote(name)} FROM visits").tree.expressions[0].name == name
+    assert ViewText.parse(f"SELECT {sql_name(name)} FROM visits").tree.expressions[0].name == name
 
 
 def test_what_cannot_be_proposed_is_refused_in_a_sentence(tmp_path):

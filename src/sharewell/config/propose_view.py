@@ -104,7 +104,7 @@ def _read(file: TableFile, unit: str, progress: Progress) -> JoinedTable:
     }
     columns = described.values()
     if person.all_differ:
-        outputs = {column.name: f"{quote(name)}.{quote(column.name)}" for column in columns}
+        outputs = {column.name: f"{sql_name(name)}.{sql_name(column.name)}" for column in columns}
     else:
         outputs = {name: "COUNT(*)"} | dict(filter(None, map(_aggregate, columns)))
     return JoinedTable(name, file, person.name, person.all_differ, outputs)
@@ -112,7 +112,7 @@ def _read(file: TableFile, unit: str, progress: Progress) -> JoinedTable:
 
 def _aggregate(column: ColumnProfile) -> tuple[str, str] | None:
     """The name and the aggregate of a person's values; none for text and codes."""
-    value = quote(column.name)
+    value = sql_name(column.name)
     if column.holds in ("whole numbers", "numbers") and not looks_like_code(column.name):
         value = f"TRY_CAST({value} AS DOUBLE)" if column.kind is Kind.TEXT else value
         return f"max_{column.name}", f"MAX({value})"
@@ -162,15 +162,15 @@ def _choose(tables: Sequence[JoinedTable], wanted: Sequence[str] | None) -> list
 def view_text(tables: Sequence[JoinedTable]) -> str:
     """The SELECT that joins tables to one row a person, beginning with the first."""
     first = tables[0]
-    columns = [f"{quote(first.name)}.{quote(first.unit)}"]
+    columns = [f"{sql_name(first.name)}.{sql_name(first.unit)}"]
     sources = []
     for table in tables:
         columns += [_selected(table, name, optional=table is not first) for name in table.outputs]
-        source = quote(table.name) if table.is_single else _grouped(table)
+        source = sql_name(table.name) if table.is_single else _grouped(table)
         if table is first:
             sources.append(f"FROM {source}")
         else:
-            units = [f"{quote(each.name)}.{quote(each.unit)}" for each in (table, first)]
+            units = [f"{sql_name(each.name)}.{sql_name(each.unit)}" for each in (table, first)]
             sources.append(f"LEFT JOIN {source} ON {' = '.join(units)}")
     return "\n".join(["SELECT", ",\n".join(f"    {column}" for column in columns), *sources])
 
@@ -179,28 +179,28 @@ def _selected(table: JoinedTable, name: str, *, optional: bool) -> str:
     """What the view selects; a person without rows in an optional table has none, not NULL."""
     if table.is_single:
         sql = table.outputs[name]
-        return sql if sql.endswith(f".{quote(name)}") else f"{sql} AS {quote(name)}"
-    column = f"{quote(table.name)}.{quote(name)}"
+        return sql if sql.endswith(f".{sql_name(name)}") else f"{sql} AS {sql_name(name)}"
+    column = f"{sql_name(table.name)}.{sql_name(name)}"
     if optional and table.outputs[name] == "COUNT(*)":
-        return f"COALESCE({column}, 0) AS {quote(name)}"
+        return f"COALESCE({column}, 0) AS {sql_name(name)}"
     return column
 
 
 def _grouped(table: JoinedTable) -> str:
     """A subquery with one row a person."""
-    unit = quote(table.unit)
-    columns = [unit, *(f"{sql} AS {quote(name)}" for name, sql in table.outputs.items())]
+    unit = sql_name(table.unit)
+    columns = [unit, *(f"{sql} AS {sql_name(name)}" for name, sql in table.outputs.items())]
     selected = ",\n        ".join(columns)
     return (
-        f"(\n    SELECT\n        {selected}\n    FROM {quote(table.name)}\n    GROUP BY {unit}\n"
-        f") AS {quote(table.name)}"
+        f"(\n    SELECT\n        {selected}\n    FROM {sql_name(table.name)}\n    GROUP BY {unit}\n"
+        f") AS {sql_name(table.name)}"
     )
 
 
-def quote(name: str) -> str:
+def sql_name(name: str) -> str:
     """A name in SQL, quoted where it must be.
 
-    >>> print(quote("fee"), quote("fee in EUR"), quote("order"))
+    >>> print(sql_name("fee"), sql_name("fee in EUR"), sql_name("order"))
     fee "fee in EUR" "order"
     """
     plain = re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) and name.upper() not in KEYWORDS

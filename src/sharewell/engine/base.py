@@ -95,6 +95,16 @@ def find_columns(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
     return [_find_column(name, names) for name in wanted]
 
 
+def choose_columns(
+    wanted: Sequence[str],
+    rows: Sequence[tuple[str, str]],
+    describe: Callable[[str, str], SourceColumn],
+) -> dict[str, SourceColumn]:
+    """Describe the wanted columns of a table, given the names and types of all."""
+    found = find_columns(wanted, [name for name, _ in rows])
+    return {asked: describe(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
+
+
 def _find_column(wanted: str, names: Sequence[str]) -> int:
     exact = [i for i, name in enumerate(names) if name == wanted]
     found = exact or [i for i, name in enumerate(names) if name.casefold() == wanted.casefold()]
@@ -274,6 +284,13 @@ def described(rows: Sequence[tuple[str, str]] | None, table: str | None) -> Sequ
         f"The database has no table {table!r}, or this user may not read it.",
         hint="Check `table`, and GRANT SELECT on it.",
     )
+
+
+def columns_statement(relation: exp.Table, *conditions: str) -> exp.Select:
+    """Return the statement that reads names and types of columns in the information schema."""
+    catalogue = exp.table_("columns", db="information_schema", catalog=relation.catalog or None)
+    found = exp.select("column_name", "data_type").from_(catalogue)
+    return found.where(*conditions).order_by("ordinal_position")
 
 
 def missing_driver(extra: str) -> SourceError:

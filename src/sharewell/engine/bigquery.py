@@ -12,8 +12,8 @@ from sqlglot import exp
 from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
+    choose_columns,
     described,
-    find_columns,
     if_written,
     is_nan_test,
     missing_driver,
@@ -51,9 +51,7 @@ class BigQuery(SqlEngine):
     ) -> None:
         self._client = client
         self._job: Any = None
-        found = find_columns(wanted, [name for name, _ in rows])
-        columns = {asked: _column(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
-        super().__init__(relation, columns, timeout)
+        super().__init__(relation, choose_columns(wanted, rows, _column), timeout)
 
     @classmethod
     def open(cls, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> BigQuery:

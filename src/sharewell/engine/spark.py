@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
-    find_columns,
+    choose_columns,
     if_written,
     missing_driver,
     within,
@@ -57,11 +57,10 @@ class Spark(SqlEngine):
         try:
             if fields is None:
                 raise SourceError(f"Spark has no table {table!r}.", hint="Check `table`.")
-            found = find_columns(wanted, [name for name, _ in fields])
+            columns = choose_columns(wanted, fields, _column)
         except SourceError:
             self.close()
             raise
-        columns = {asked: _column(*fields[at]) for asked, at in zip(wanted, found, strict=True)}
         super().__init__(relation, columns, timeout)
 
     def _described(self, relation: exp.Table) -> list[tuple[str, str]]:

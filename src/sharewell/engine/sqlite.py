@@ -19,7 +19,7 @@ from sharewell.engine.base import (
     TEXT_OF,
     SourceColumn,
     SqlEngine,
-    find_columns,
+    choose_columns,
     is_nan_test,
     version_of_files,
 )
@@ -56,11 +56,10 @@ class SQLite(SqlEngine):
         )
         try:
             relation, rows = self._describe(table)
-            found = find_columns(wanted, [name for name, _ in rows])
+            columns = choose_columns(wanted, rows, _column)
         except SourceError:
             self.close()
             raise
-        columns = {asked: _column(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
         super().__init__(relation, columns, timeout)
 
     def _try(self, call: Callable[[], Any]) -> Any:

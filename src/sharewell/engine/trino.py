@@ -13,8 +13,9 @@ from sqlglot import exp
 from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
+    choose_columns,
+    columns_statement,
     described,
-    find_columns,
     if_written,
     is_nan_test,
     missing_driver,
@@ -42,9 +43,7 @@ class Trino(SqlEngine):
     ) -> None:
         self._connection = connection
         self._cursor: Any = None
-        found = find_columns(wanted, [name for name, _ in rows])
-        columns = {asked: _column(*rows[at]) for asked, at in zip(wanted, found, strict=True)}
-        super().__init__(relation, columns, timeout)
+        super().__init__(relation, choose_columns(wanted, rows, _column), timeout)
 
     @classmethod
     def open(cls, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> Trino:
@@ -54,12 +53,7 @@ class Trino(SqlEngine):
         connection, rows = _connect(address, timeout), None
         name = exp.Literal.string(relation.name).sql(cls.dialect)
         schema = exp.Literal.string(relation.db).sql(cls.dialect) if relation.db else "current_schema"
-        statement = (
-            exp.select("column_name", "data_type")
-            .from_(exp.table_("columns", db="information_schema", catalog=relation.catalog or None))
-            .where(f"table_name = {name}", f"table_schema = {schema}")
-            .order_by("ordinal_position")
-        )
+        statement = columns_statement(relation, f"table_name = {name}", f"table_schema = {schema}")
         with suppress(Exception):
             rows = within(timeout, lambda: _run(connection, statement.sql(cls.dialect)))
         return cls(connection, relation, described(rows, table), wanted, timeout)
