@@ -75,7 +75,7 @@ def init(
             "Several tables need --unit.", hint="Name the column that identifies the person in each."
         )
     else:
-        show_init(sources[0], out, force, *tables, columns=columns)
+        show_init(sources[0], out, force, tables[0] if tables else None, columns)
 
 
 @commands.command(rich_help_panel=PANEL)

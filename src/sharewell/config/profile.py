@@ -118,7 +118,7 @@ class TableProfile:
     repeated: tuple[str, ...]
 
 
-class Session(Protocol):
+class SqlSession(Protocol):
     """A session of DuckDB with a table or view `source`."""
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
@@ -186,7 +186,7 @@ def _refuse_other_separators(source: Path, engine: _WholeTable) -> None:
 
 
 def _profile_table(
-    engine: Session, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
+    engine: SqlSession, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
 ) -> TableProfile:
     profiles: list[ColumnProfile] = []
     rows = 0
@@ -251,7 +251,7 @@ def _bounds(name: str, read: str, known: str, codes: tuple[Any, ...]) -> dict[st
 
 
 def _profile(
-    engine: Session, column: SourceColumn, rows: int, found: Mapping[str, Any]
+    engine: SqlSession, column: SourceColumn, rows: int, found: Mapping[str, Any]
 ) -> ColumnProfile:
     kind = kind_of(column)
     make = partial(ColumnProfile, column.name, column.type.this.value, kind)
@@ -345,14 +345,14 @@ def _nearly_all(read: int, filled: int, written: int) -> bool:
     return read == filled or (read >= MIN_READ and read >= MIN_READ_FRACTION * written)
 
 
-def _all_differ(engine: Session, column: SourceColumn) -> bool:
+def _all_differ(engine: SqlSession, column: SourceColumn) -> bool:
     value = column.value.sql("duckdb")
     first = f"SELECT {value} AS v FROM source LIMIT {COMPARED_ROWS}"  # noqa: S608
     ((differ, filled),) = engine.run(f"SELECT COUNT(DISTINCT v), COUNT(v) FROM ({first})")  # noqa: S608
     return bool(differ == filled)
 
 
-def _count_values(engine: Session, column: SourceColumn) -> dict[str, int]:
+def _count_values(engine: SqlSession, column: SourceColumn) -> dict[str, int]:
     """The distinct values of a column, and in how many rows they are."""
     written = text(column).sql("duckdb")
     counted = f"SELECT {written} AS v, COUNT(*) FROM source GROUP BY v HAVING v IS NOT NULL"  # noqa: S608

@@ -32,7 +32,7 @@ from sharewell.errors import ConfigError, SourceError
 
 #: The name of the dataset: its rows are people.
 NAME = "people"
-KEYWORDS = frozenset(DuckDB.tokenizer_class.KEYWORDS)
+KEYWORDS = frozenset(word for each in DuckDB.tokenizer_class.KEYWORDS for word in each.split())
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ HEAD = """\
 
 MAX_ROWS_COMMENT = "the rows, with room for more; write a public limit"
 
-VIEW_COMMENT = "people and columns follow from the tables; add what analysts need, one row a person"
+VIEW_COMMENT = "the first table says who is counted; add what analysts need, with one row a person"
 
 WHY_DELTA = """\
 # There are many tables to measure. With a delta the noise is Gaussian, and grows with the square root
