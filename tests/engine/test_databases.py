@@ -2,6 +2,8 @@
 
 import datetime as dt
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,14 @@ def test_spark_passes_the_common_suite(spark):
     check_engine(make)
     with pytest.raises(SourceError, match="Spark has no table 'nothing'"):
         vectorize("local[2]", AGE, table="nothing")
+
+
+def test_spark_connect_counts_as_spark_does(spark, tmp_path):
+    service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    address = f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
+    command = [sys.executable, "-m", "tests.engine.spark_connect", address, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def test_strict_tables_of_sqlite_keep_their_types(tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Sequence
 from contextlib import suppress
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 from sqlglot import exp
@@ -101,6 +104,10 @@ def _session(address: str, timeout: float) -> tuple[Any, bool]:
     """Return the session of an address, and whether it was started here."""
     try:
         from pyspark.sql import SparkSession
+
+        if address.startswith("sc://"):
+            # Fails without the packages that Spark Connect needs beside pyspark.
+            import pyspark.sql.connect.session  # noqa: F401
     except ImportError:
         raise missing_driver("spark") from None
     active = SparkSession.getActiveSession()
@@ -108,6 +115,11 @@ def _session(address: str, timeout: float) -> tuple[Any, bool]:
         return active, False
     builder: Any = SparkSession.builder.appName("sharewell").config("spark.ui.enabled", "false")
     builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
+    if address.startswith("local"):
+        # By default a folder in the working directory.
+        folder = mkdtemp(prefix="sharewell-spark-")
+        atexit.register(rmtree, folder, ignore_errors=True)
+        builder = builder.config("spark.sql.warehouse.dir", folder)
     session = None
     with suppress(Exception):
         session = within(min(timeout, 120.0), builder.getOrCreate, discard=lambda late: late.stop())
