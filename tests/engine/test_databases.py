@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,8 @@ def test_text_that_a_collation_takes_for_equal_is_in_one_cell(postgres):
         if ("citext",) in extensions:
             connection.execute("CREATE EXTENSION citext")
             columns.append("folded citext")
-        if connection.execute("SELECT 1 FROM pg_collation WHERE collprovider = 'i' LIMIT 1").fetchall():
+        # Not every build has ICU.
+        with suppress(psycopg.errors.FeatureNotSupported), connection.transaction():
             connection.execute(
                 "CREATE COLLATION loose"
                 " (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
