@@ -1,6 +1,7 @@
 """Requests of browsers: sessions in cookies, the origin check and the CSRF header."""
 
 import io
+import socket
 
 import httpx
 import pytest
@@ -147,6 +148,38 @@ def test_a_proxy_may_drop_the_port_of_the_host(server, browser):
     )
     assert reply.status_code == 200
     assert reply.headers["set-cookie"].startswith("sharewell_session=")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//evil.example/",
+        "/%2f%2fevil.example/",
+        "/v1/datasets/",
+        "/console/",
+        "/docs/",
+        "/\\\\evil.example",
+    ],
+)
+def test_no_path_redirects(server, path):
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        # As it is written: an HTTP client would tidy the path.
+        client.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n".encode()
+        )
+        head = b"".join(iter(lambda: client.recv(65536), b"")).partition(b"\r\n\r\n")[0].lower()
+    assert head.startswith(b"http/1.1 404")
+    assert b"location:" not in head
+
+
+@pytest.mark.parametrize("what", ["other id", "other secret"])
+def test_every_wrong_token_is_refused_alike(server, browser, what):
+    token = server.token("ann")
+    before, after = token[3:15], token[16:]
+    wrong = f"sw_{before[::-1]}_{after}" if what == "other id" else f"sw_{before}_{after[::-1]}"
+    reply = browser.sign_in(token=wrong)
+    assert problem(reply, 401, "access.unknown-token")["message"] == "Unknown token."
+    assert "set-cookie" not in reply.headers
 
 
 def test_signing_out_ends_the_session(server, browser):
