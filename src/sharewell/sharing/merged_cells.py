@@ -107,7 +107,7 @@ def _complete(block: GroupedBlock) -> tuple[tuple[int, ...], int] | None:
     if any(not np.array_equal(of, np.arange(len(of))) for of in block.groups.values()):
         return None
     vectors = vectors_of(block.base)
-    return (tuple(block.groups), vectors[0][0]) if vectors == [(vectors[0][0], 1)] else None
+    return (tuple(block.groups), vectors[0][0]) if vectors == ((vectors[0][0], 1),) else None
 
 
 @lru_cache(maxsize=2**14)
@@ -122,15 +122,16 @@ def levels_of(query: LinearQuery) -> dict[int, tuple[Node, ...]]:
     return found
 
 
-def vectors_of(query: LinearQuery) -> list[tuple[int, int]]:
+@lru_cache(maxsize=2**14)
+def vectors_of(query: LinearQuery) -> tuple[tuple[int, int], ...]:
     """The data vectors that a query weighs anywhere, each with a weight."""
     nodes = {query.root} if query.root is not None else set()
     for _ in query.domain.attributes:
         nodes = {child for node in nodes for child in node.children}
     if not query.domain.measures:
-        return [(0, 1)] if nodes else []
+        return ((0, 1),) if nodes else ()
     found = {k: weight for node in nodes for a, b, weight, _ in node.runs for k in range(a, b)}
-    return sorted(found.items())
+    return tuple(sorted(found.items()))
 
 
 class MergedCells:
