@@ -276,7 +276,9 @@ def table_of(name: str | None, dialect: str) -> exp.Table:
     raise SourceError(f"{name!r} is not the name of a table.", hint='Write "schema.table".')
 
 
-def described(rows: Sequence[tuple[str, str]] | None, table: str | None) -> Sequence[tuple[str, str]]:
+def require_columns(
+    rows: Sequence[tuple[str, str]] | None, table: str | None
+) -> Sequence[tuple[str, str]]:
     """Return the names and types of a table's columns, or refuse a table that has none."""
     if rows:
         return rows

@@ -13,11 +13,11 @@ from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
     choose_columns,
-    described,
     if_written,
     is_nan_test,
     missing_driver,
     refuse_password,
+    require_columns,
     table_of,
     within,
 )
@@ -73,7 +73,7 @@ class BigQuery(SqlEngine):
                 (each.name, "" if each.mode == "REPEATED" else each.field_type) for each in found.schema
             ]
         relation = exp.table_(name, db=dataset, catalog=parts.netloc, quoted=True)
-        return cls(client, relation, described(rows, table), wanted, timeout)
+        return cls(client, relation, require_columns(rows, table), wanted, timeout)
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""

@@ -14,11 +14,12 @@ from sqlglot import exp
 from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
-    find_columns,
+    choose_columns,
     if_written,
     is_nan_test,
     missing_driver,
     refuse_password,
+    require_columns,
     table_of,
     within,
 )
@@ -77,21 +78,14 @@ class ClickHouse(SqlEngine):
         self._settings = SETTINGS | {"max_execution_time": max(1, int(timeout))}
         rows = None
         with suppress(Exception):
-            described = f"DESCRIBE TABLE {relation.sql(self.dialect)}"
-            rows = within(timeout, lambda: self.run(described))
+            describe = f"DESCRIBE TABLE {relation.sql(self.dialect)}"
+            found = within(timeout, lambda: self.run(describe))
+            rows = [(str(name), str(type_)) for name, type_, *_ in found]
         try:
-            if rows is None:
-                raise SourceError(
-                    f"The database has no table {table!r}, or this user may not read it.",
-                    hint="Check `table`, and GRANT SELECT on it.",
-                )
-            found = find_columns(wanted, [str(row[0]) for row in rows])
+            columns = choose_columns(wanted, require_columns(rows, table), _column)
         except SourceError:
             self.close()
             raise
-        columns = {
-            asked: _column(*map(str, rows[at][:2])) for asked, at in zip(wanted, found, strict=True)
-        }
         super().__init__(relation, columns, timeout)
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:

@@ -15,10 +15,10 @@ from sharewell.engine.base import (
     SqlEngine,
     choose_columns,
     columns_statement,
-    described,
     if_written,
     missing_driver,
     refuse_password,
+    require_columns,
     table_of,
     within,
 )
@@ -68,7 +68,7 @@ class Snowflake(SqlEngine):
         )
         with suppress(Exception):
             rows = within(timeout, lambda: _run(connection, statement.sql(cls.dialect)))
-        return cls(connection, relation, described(rows, table), wanted, timeout)
+        return cls(connection, relation, require_columns(rows, table), wanted, timeout)
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""

@@ -102,7 +102,13 @@ def open_file(
 ) -> DuckDBType:
     """Open the wanted columns of a file in a session of the given class."""
     read, unreadable = file_reader(path, table, csv_format)
-    engine = kind(unreadable)
+    return _read_into(kind(unreadable), read, wanted)
+
+
+def _read_into(
+    engine: DuckDBType, read: Callable[[DuckDB, Sequence[str]], None], wanted: Sequence[str]
+) -> DuckDBType:
+    """Read a source in a session, which is closed if that fails."""
     try:
         read(engine, wanted)
     except SourceError:
@@ -380,13 +386,7 @@ SQLITE_FILES = (".sqlite", ".sqlite3", ".db")
 def _open_frame(source: object, wanted: Sequence[str]) -> Engine:
     """Open a data frame in a session of its own."""
     read, unreadable = frame_reader(source, wanted)
-    engine = DuckDB(unreadable)
-    try:
-        read(engine, wanted)
-    except SourceError:
-        engine.close()
-        raise
-    return engine
+    return _read_into(DuckDB(unreadable), read, wanted)
 
 
 def frame_reader(

@@ -18,6 +18,7 @@ from sharewell.engine.base import (
     choose_columns,
     if_written,
     missing_driver,
+    table_of,
     within,
 )
 from sharewell.errors import SourceError
@@ -47,12 +48,7 @@ class Spark(SqlEngine):
                 "Spark requires `table`.",
                 hint='Set it, as in "clinic.visits" or "parquet.`/data/visits`".',
             )
-        try:
-            relation = exp.to_table(table, dialect=self.dialect)
-        except SqlglotError:
-            raise SourceError(
-                f"{table!r} is not the name of a table.", hint='Write "schema.table".'
-            ) from None
+        relation = table_of(table, self.dialect)
         self._session, self._started = _session(address, timeout)
         fields = None
         with suppress(Exception):

@@ -15,11 +15,11 @@ from sharewell.engine.base import (
     SqlEngine,
     choose_columns,
     columns_statement,
-    described,
     if_written,
     is_nan_test,
     missing_driver,
     refuse_password,
+    require_columns,
     table_of,
     within,
 )
@@ -56,7 +56,7 @@ class Trino(SqlEngine):
         statement = columns_statement(relation, f"table_name = {name}", f"table_schema = {schema}")
         with suppress(Exception):
             rows = within(timeout, lambda: _run(connection, statement.sql(cls.dialect)))
-        return cls(connection, relation, described(rows, table), wanted, timeout)
+        return cls(connection, relation, require_columns(rows, table), wanted, timeout)
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""
