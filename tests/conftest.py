@@ -82,12 +82,14 @@ def pytest_make_collect_report():
 
 
 @pytest.fixture
-def in_place_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_place_at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What is measured in place leaves as soon as it is known, and not at its deadline.
 
-    So the deadline can be one that no busy machine misses.
+    So the deadline can be one that no busy machine misses. The seconds that were not waited are listed.
     """
     from sharewell.engine.in_place import InPlaceData
 
     defaults = InPlaceData.__init__.__kwdefaults__ or {}
-    monkeypatch.setitem(defaults, "wait", lambda seconds: None)
+    waits: list[float] = []
+    monkeypatch.setitem(defaults, "wait", waits.append)
+    return waits
