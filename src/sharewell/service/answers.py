@@ -23,6 +23,9 @@ from sharewell.query.statement import EdgeSums, Statement
 
 Answers = tuple[Answer, ...]
 
+#: The maximum number of terms of a statement's linear combinations whose covariances a quote has.
+MAX_QUOTED_TERMS = 1024
+
 
 def answer_steps(
     mechanism: Mechanism, statement: Statement, analyst: str, *, pay: bool
@@ -58,12 +61,16 @@ def free_answers(mechanism: Mechanism, block: ParallelBlock, analyst: str) -> An
 def released_answers(mechanism: Mechanism, statement: Statement, analyst: str) -> Answers | None:
     """What a statement is answered with for nothing; None where a mechanism cannot.
 
+    Without the covariances of long linear combinations: a quote must be quick.
+
     Privacy: post-processes estimates that every analyst can have for nothing.
     """
     found = [free_answers(mechanism, block, analyst) for block in statement.blocks]
     answers = [each for each in found if each is not None]
     if len(answers) < len(found):
         return None
+    if sum(map(len, statement.forms)) > MAX_QUOTED_TERMS:
+        return tuple([answer for part in answers for answer in part])
     step = _together(mechanism, statement, analyst, answers)
     try:
         while True:

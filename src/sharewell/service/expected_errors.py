@@ -29,7 +29,8 @@ class ExpectedErrors:
     """The errors of a statement's computed numbers, from the standard errors of its answers.
 
     The errors of answers are taken as uncorrelated: how they will be depends on what is bought
-    meanwhile. Where they are those of what is released, the intervals are those of the free result.
+    meanwhile. Where they are those of what is released, the intervals are those of the free result,
+    unless it has long linear combinations.
     """
 
     def __init__(
@@ -135,7 +136,8 @@ class ExpectedErrors:
             else self._answer(at, math.inf if error is None else error)
             for at, (answer, error) in enumerate(pairs)
         ]
-        if any(new is not old for new, old in zip(answers, self.released, strict=True)):
+        as_released = all(new is old for new, old in zip(answers, self.released, strict=True))
+        if not as_released or not any(answer.moments for answer in answers):
             self._add_moments(answers)
         return RowNumbers(self.statement, answers)
 
@@ -161,12 +163,10 @@ class ExpectedErrors:
         forms = self.statement.forms
         squares = [0.0 if error is None else error * error for error in self.errors]
         moments: dict[int, list[tuple[int, float]]] = {}
+        factors = cache(lambda form: {at: float(factor) for at, factor in forms[form]})
         for place, (left, right) in enumerate(self.statement.moments):
-            other = dict(forms[right])
-            shared = [
-                (at, float(factor) * float(other[at])) for at, factor in forms[left] if at in other
-            ]
-            together = sum(factor * squares[at] for at, factor in shared)
+            less, more = sorted((factors(left), factors(right)), key=len)
+            together = sum(each * more.get(at, 0.0) * squares[at] for at, each in less.items())
             moments.setdefault(forms[left][0][0], []).append((place, together))
         for at, answer in enumerate(answers):
             answers[at] = replace(answer, moments=tuple(moments.get(at, ())))

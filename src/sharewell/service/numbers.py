@@ -84,7 +84,8 @@ class RowNumbers:
         #: How many rows an interval must hold for at once.
         self._rows_at_once = len(statement.group_labels) if statement.selects_by_noise else 1
         self._at_level: dict[float, Sequence[Answer]] = {1.0: answers}
-        self._columns: dict[Expression, Sequence[Any]] = {}
+        # By identity: the hash of a ratio is that of all its rows.
+        self._columns: dict[int, Sequence[Any]] = {}
         # Many rows may share a form, such as the total of all: it is looked at once.
         self._form_value = cache(self._form_value_of)
         self._form_source = cache(self._form_source_of)
@@ -121,9 +122,9 @@ class RowNumbers:
         return wire.Number(value=value, interval=interval, source=source)
 
     def _values_of(self, expression: Expression) -> Sequence[Any]:
-        if expression not in self._columns:
-            self._columns[expression] = self.statement.column(expression, self.values)
-        return self._columns[expression]
+        if id(expression) not in self._columns:
+            self._columns[id(expression)] = self.statement.column(expression, self.values)
+        return self._columns[id(expression)]
 
     @cached_property
     def _is_laplace(self) -> bool:
