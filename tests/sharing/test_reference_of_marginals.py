@@ -16,6 +16,7 @@ from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.privacy.measurement import Measurement
 from sharewell.query.block import Block, GroupedBlock, Measurable
 from sharewell.query.measure import Measure
+from sharewell.sharing import kriging
 from sharewell.sharing import reference as second
 from sharewell.sharing.merged_cells import MergedCells, marginals_of
 from sharewell.sharing.reference import Reference
@@ -178,6 +179,16 @@ def test_many_columns_are_checked_by_rows():
     assert found is not None
     assert np.array(found[0]) == pytest.approx(np.array([11, 20]))
     assert math.isinf(found[1][1])
+
+
+def test_rows_that_the_digits_do_not_tell_apart_are_not_checked(monkeypatch):
+    monkeypatch.setattr(kriging, "DIGITS", 64)
+    domain = wide(40)
+    reference = Reference(domain)
+    bought = [LinearQuery.of(domain, **{f"x{at}": [0], f"x{at + 1}": [0]}) for at in range(20)]
+    rows = [*bought, *bought]
+    reference.observe(measured(Block(domain, rows), np.zeros(len(rows)), np.full(len(rows), 4.0)))
+    assert reference.estimate([bought[0]]) is None
 
 
 def test_what_is_too_large_for_every_way_is_not_checked(monkeypatch):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from random import SystemRandom
@@ -101,8 +102,9 @@ class Kriging:
         self, queries: Sequence[LinearQuery], with_values: bool
     ) -> list[tuple[float, float]] | None:
         """The value and the variance of each query; None where the arithmetic is not precise enough."""
-        with ctx.workprec(DIGITS):
+        with ctx.workprec(DIGITS), suppress(ZeroDivisionError):  # The rows look dependent.
             return self._estimate(queries, with_values)
+        return None
 
     def _estimate(
         self, queries: Sequence[LinearQuery], with_values: bool
