@@ -114,7 +114,7 @@ class ExpectedErrors:
         assumed: dict[int, float] = {}
         for source in self.statement.numbers:
             if isinstance(source, Ratio):
-                forms = [self.statement.forms[at] for at in (*source.numerators, *source.denominators)]
+                forms = [self.statement.forms[at] for at in {*source.numerators, *source.denominators}]
                 assumed |= {at: self.size for form in forms for at, _ in form if at in self._counts}
         for source in self.statement.numbers:
             if isinstance(source, Quantile):
