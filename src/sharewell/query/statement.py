@@ -200,11 +200,23 @@ class Statement:
 
     @cached_property
     def form_queries(self) -> dict[int, LinearQuery]:
-        """The linear query that each form in `moments` adds up to."""
-        return {
-            at: balanced(lambda a, b: a + b, [self.queries[i] * factor for i, factor in self.forms[at]])
-            for at in dict.fromkeys(at for pair in self.moments for at in pair)
-        }
+        """The linear query that each form in `moments` adds up to.
+
+        The forms of a quantile are long, and each differs from the one before in one term.
+        """
+        found: dict[int, LinearQuery] = {}
+        last: Form = ()
+        total: LinearQuery | None = None
+        for at in dict.fromkeys(at for pair in self.moments for at in pair):
+            change = _difference(self.forms[at], last)
+            if total is None or len(change) >= len(self.forms[at]):
+                change, parts = self.forms[at], []
+            else:
+                parts = [total]
+            parts += [self.queries[i] * factor for i, factor in change]
+            last, total = self.forms[at], balanced(lambda a, b: a + b, parts)
+            found[at] = total
+        return found
 
     @cached_property
     def free_blocks(self) -> tuple[Block, ...]:
@@ -333,6 +345,14 @@ class Statement:
     ) -> Iterator[tuple[Value, Value]]:
         """Return the answers of two blocks, row by row."""
         return zip(*(self.answers_of(at, values) for at in (left, right)), strict=True)
+
+
+def _difference(form: Form, other: Form) -> Form:
+    """Return the terms that make one form of another."""
+    factors = dict(form)
+    for i, factor in other:
+        factors[i] = factors.get(i, Fraction(0)) - factor
+    return tuple((i, factor) for i, factor in factors.items() if factor)
 
 
 def _like(value: Value, number: Fraction) -> Value:

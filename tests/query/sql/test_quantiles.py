@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from fractions import Fraction
+from functools import reduce
+from operator import add
 
 import duckdb
 import numpy as np
 import pytest
 
-from sharewell import Binned, Category, Date, Domain, compile_sql
+from sharewell import Binned, Category, Date, Domain, Integer, compile_sql
 from sharewell.errors import QueryError
 from sharewell.mechanisms.base import Answer
 from sharewell.query.measure import Measure
@@ -117,3 +119,12 @@ def test_a_measure_has_the_quantiles_of_the_bins_of_its_column():
     assert compile_sql("SELECT MEDIAN(wage), AVG(wage) FROM people", both).columns[0] == "MEDIAN(wage)"
     with pytest.raises(QueryError, match="no counts of its values"):
         compile_sql("SELECT MEDIAN(wage) FROM people", Domain([Category("sex", ["F"])], [measure]))
+
+
+def test_the_forms_of_a_quantile_are_the_sums_of_their_terms():
+    domain = Domain([Integer("age", 0, 6), Category("sex", ["F", "M"])])
+    statement = compile_sql("SELECT sex, MEDIAN(age), COUNT(*) FROM people GROUP BY sex", domain)
+    assert len(statement.form_queries) >= 14
+    for at, query in statement.form_queries.items():
+        terms = [statement.queries[i] * factor for i, factor in statement.forms[at]]
+        assert query == reduce(add, terms)
