@@ -77,9 +77,15 @@ def test_a_quote_that_cannot_be_had_says_so(capsys):
     assert re.search(r"± n +4.2 to 6.4 +-", capsys.readouterr().out)
     paid = neither.model_copy(update={"paid": offer})
     assert format_quote(paid) == "needs a paid question: cost 1/8, ± 4.2 to 6.4; nothing free"
-    average = wire.Offer(cost=Fraction(1, 8), errors=((0.15, 0.1),), group_sizes=(5000,))
+    average = wire.Offer(cost=Fraction(1, 8), errors=((0.15, 0.1),), group_sizes=((80, 5000),))
     print_items(*render_quote(neither.model_copy(update={"paid": average})))
-    assert "0.32 for a group of 5,000" in capsys.readouterr().out
+    assert "0.21 to 0.32 for groups of 5,000 to 80" in capsys.readouterr().out
+    equal = average.model_copy(update={"errors": ((0.15, 0.15),), "group_sizes": ((80, 80),)})
+    partly = equal.model_copy(update={"unknown": 1})
+    print_items(*render_quote(neither.model_copy(update={"paid": partly})))
+    shown = capsys.readouterr().out
+    assert "0.32 for a group of 80" in shown
+    assert "that of 1 number is not known in advance" in " ".join(shown.split())
 
 
 def test_an_exhausted_share_is_reported(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sharewell import Boolean, Budget, Category, DataVector, Domain, Integer, compile_sql
-from sharewell.mechanisms.base import LAPLACE_CRITICAL
+from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.curator import Curator
 from sharewell.service import serialization
@@ -77,7 +77,7 @@ def test_where_nothing_is_released_counts_are_those_of_a_stated_group(data):
     assert quote.free is None
     assert quote.paid is not None
     [percent, median, rounded, spread] = quote.paid.errors
-    assert quote.paid.group_sizes == (1000, 1000, 1000, None)
+    assert quote.paid.group_sizes == ((1000, 1000), (1000, 1000), (1000, 1000), None)
     # Of a group of 1,000 with 100 %: both counts have a standard error of sqrt(2) * 10.
     assert percent is not None
     assert percent[0] == pytest.approx(100 * math.hypot(14.1, 14.1) / 1000, rel=0.05)
@@ -95,3 +95,22 @@ def test_the_error_of_a_ratio_is_unknown_where_that_of_a_part_is():
     assert quote.paid is not None
     assert quote.paid.errors == (None, None)
     assert quote.free is None
+
+
+def test_a_group_whose_divisor_may_be_0_leaves_the_errors_of_the_others_known():
+    statement = compile_sql(f"SELECT town, {PERCENT} FROM people GROUP BY town", DOMAIN)
+    count = statement.starts[-1]
+    groups = len(statement.group_labels)
+    released = [Answer(1000.0, 5.0, (990.0, 1010.0), "measured")] * count
+    empty = count - 1
+    released[empty] = Answer(3.0, 5.0, (-7.0, 13.0), "measured")
+    quote = quote_message(
+        statement, Fraction(1), Fraction(1), (5.0,) * count, (5.0,) * count, None, released
+    )
+    for offer in (quote.paid, quote.free):
+        assert offer is not None
+        assert offer.unknown == 1
+        assert groups > offer.unknown
+        assert offer.errors[0] is not None
+        assert offer.group_sizes == ((1000, 1000),)
+        assert "that of 1 number is not known in advance" in repr(quote)

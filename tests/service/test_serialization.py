@@ -262,7 +262,7 @@ def test_a_quote_has_the_largest_and_the_smallest_error_of_each_column_of_number
             math.hypot(errors[average.total][at], 19 * errors[average.count][at]) / 1000 for at in (1, 0)
         )
     )
-    assert found.paid.group_sizes == (1000, None, None)
+    assert found.paid.group_sizes == ((1000, 1000), None, None)
     assert found.free is None
     assert (found.groups, found.means, found.sql) == (1, Fraction(1, 2), sql)
     assert [column.kind for column in found.columns] == ["group", "number", "number", "number"]
@@ -348,11 +348,11 @@ def test_that_paying_hardly_helps_is_noted_in_a_quote(paid, free, noted):
 @pytest.mark.parametrize(
     ("unknown", "offer"),
     [
-        (None, wire.Offer(cost=Fraction(0), errors=(None,))),
+        (None, wire.Offer(cost=Fraction(0), errors=((1.0, 1.0),), unknown=1)),
         (math.inf, wire.Offer(cost=Fraction(0), errors=((1.0, 1.0),), undetermined=1)),
     ],
 )
-def test_an_error_that_is_not_known_is_null_and_what_is_undetermined_is_counted(unknown, offer):
+def test_errors_that_are_not_known_and_numbers_that_are_undetermined_are_counted(unknown, offer):
     found = quoted("SELECT sex, COUNT(*) FROM people GROUP BY sex", None, (1.0, unknown))
     assert found.paid is None
     assert found.free == offer

@@ -51,7 +51,9 @@ FREE = offer(0, (141.0,))
             "free, standard error 28 (n)",
         ),
         (
-            quote(offer("0", (28.0, 0.31), group_sizes=(None, 5000)), columns=("n", "AVG(wage)")),
+            quote(
+                offer("0", (28.0, 0.31), group_sizes=(None, (5000, 5000))), columns=("n", "AVG(wage)")
+            ),
             "free, standard error 28 (n), 0.31 for a group of 5,000 (AVG(wage))",
         ),
         (

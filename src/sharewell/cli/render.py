@@ -21,7 +21,7 @@ from sharewell.wire.result import format_field
 from sharewell.wire.text import (
     budget_unit,
     format_amount,
-    format_group_size,
+    format_group_sizes,
     format_label,
     format_number,
     pluralize,
@@ -265,7 +265,7 @@ def render_quote(quote: wire.Quote) -> Items:
         left += f": enough for {pluralize(int(quote.means / quote.cost), 'such question')}"
     return [
         make_table(("", "paid", "--free"), rows, right=("paid", "--free")),
-        _footnote(f"{most}± is half the 95% interval. {left}."),
+        _footnote(f"{most}± is half the 95% interval{_format_unknown(quote)}. {left}."),
         *_format_notes(quote.notes),
     ]
 
@@ -297,19 +297,27 @@ def _format_offer(offer: wire.Offer | None, missing: str, names: Sequence[str]) 
     return [_format_cost(offer.cost), *map(_format_margin, offer.errors, sizes)]
 
 
+def _format_unknown(quote: wire.Quote) -> str:
+    """Say how many numbers have no margin where others of the quote have one."""
+    unknown = max(
+        (offer.unknown for offer in (quote.paid, quote.free) if offer and any(offer.errors)), default=0
+    )
+    return f"; that of {pluralize(unknown, 'number')} is not known in advance" if unknown else ""
+
+
 def _format_cost(cost: Fraction) -> str:
     return format_amount(cost) if cost else "free"
 
 
-def _format_margin(extremes: tuple[float, float] | None, size: int | None) -> str:
-    """Format the half-width of a 95% interval: its range over rows, or that of an average."""
+def _format_margin(extremes: tuple[float, float] | None, sizes: tuple[int, int] | None) -> str:
+    """Format the half-width of a 95% interval: its range over rows, and the sizes of their groups."""
     if extremes is None:
         return "unknown"
     most, least = (QUANTILE * error for error in extremes)
     high, low = format_number(most, most), format_number(least, most)
-    if size is not None:
-        return f"{high}{format_group_size(size)}"
-    return high if high == low else f"{low} to {high}"
+    if high == low:
+        return f"{high}{format_group_sizes(sizes and sizes[:1])}"
+    return f"{low} to {high}{format_group_sizes(sizes and sizes[::-1])}"
 
 
 def render_questions(questions: wire.QuestionPage) -> Items:

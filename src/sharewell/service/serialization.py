@@ -204,13 +204,14 @@ def _offer(
         for each in numbers
     ]
     averages = statement.has_average
-    sizes = tuple(map(_size, found))
+    sizes = tuple(map(_sizes, found))
     return wire.Offer(
         cost=cost,
         errors=tuple(map(_extremes, found)),
         averages=tuple([_parts(each, statement, errors) for each in numbers]) if averages else (),
         group_sizes=sizes if any(sizes) else (),
         undetermined=sum(each is not None and math.isinf(each) for own in found for each, _ in own),
+        unknown=sum(each is None for own in found for each, _ in own),
     )
 
 
@@ -268,20 +269,22 @@ def _parts(column: Expression, statement: Statement, errors: Sequence[float | No
 
 
 def _extremes(errors: Sequence[ErrorOfGroup]) -> Interval | None:
-    """The largest and the smallest error of what is determined; None if one is not known."""
-    known = [error for error, _ in errors if error is not None]
-    finite = [error for error in known if math.isfinite(error)]
-    return (max(finite), min(finite)) if finite and len(known) == len(errors) else None
+    """The largest and the smallest error of what is determined; None if no error is known."""
+    finite = [error for error, _ in errors if error is not None and math.isfinite(error)]
+    return (max(finite), min(finite)) if finite else None
 
 
-def _size(errors: Sequence[ErrorOfGroup]) -> int | None:
-    """The size of the group with the largest error; None for a column that is no average."""
-    sizes = [
+def _sizes(errors: Sequence[ErrorOfGroup]) -> tuple[int, int] | None:
+    """The sizes of the groups with the largest and the smallest error; None if the column has none."""
+    sized = [
         (error, size)
         for error, size in errors
         if error is not None and size is not None and math.isfinite(error)
     ]
-    return max(1, round(max(sizes)[1])) if sizes else None
+    if not sized:
+        return None
+    largest, smallest = (max(1, round(size)) for _, size in (max(sized), min(sized)))
+    return largest, smallest
 
 
 # Datasets and certificates

@@ -16,7 +16,7 @@ from sharewell.wire.text import (
     format_amount,
     format_cost,
     format_estimate,
-    format_group_size,
+    format_group_sizes,
     format_label,
     format_number,
     pluralize,
@@ -303,19 +303,20 @@ class Offer(Message):
     """A way to have a question answered: its cost, and the standard errors of its numbers.
 
     There is one entry of `errors` per column of numbers: the largest and the smallest standard error
-    over its rows, null where it is not known in advance. Where there are averages, `averages` has for
+    over its rows, null where none is known in advance. Where there are averages, `averages` has for
     each such column the largest standard errors of its sums and of its counts. `group_sizes` has the
-    number of rows in a group for which the largest error of an average, a ratio of counts or a quantile
-    is stated. The error of a computed number is half its expected 95 % interval, divided by 2.1184.
-    Numbers that nothing determines, which are NULL in the result, are counted in `undetermined` and
-    have no error.
+    numbers of rows in the groups for which the largest and the smallest error of an average, a ratio of
+    counts or a quantile are stated. The error of a computed number is half its expected 95 % interval,
+    divided by 2.1184. Numbers that nothing determines, which are NULL in the result, are counted in
+    `undetermined`; others without a known error, such as ratios whose divisor may be 0, in `unknown`.
     """
 
     cost: Amount
     errors: tuple[tuple[float, float] | None, ...]
     averages: tuple[tuple[float, float] | None, ...] = ()
-    group_sizes: tuple[int | None, ...] = ()
+    group_sizes: tuple[tuple[int, int] | None, ...] = ()
     undetermined: int = 0
+    unknown: int = 0
 
     @property
     def standard_errors(self) -> tuple[float | None, ...]:
@@ -378,14 +379,15 @@ class Quote(Message):
         for name, error, size in zip(names, offer.standard_errors, sizes, strict=True):
             if error is not None:
                 of = f" ({name})" if len(names) > 1 else ""
-                known.append(f"{format_number(error, error)}{format_group_size(size)}{of}")
+                known.append(f"{format_number(error, error)}{format_group_sizes(size and size[:1])}{of}")
         if not known:
             return "standard error not known in advance"
-        missing = f"; {pluralize(offer.undetermined, 'number')} not determined"
-        return (
-            f"standard error {'at most ' if self.groups > 1 else ''}{', '.join(known)}"
-            f"{missing if offer.undetermined else ''}"
-        )
+        found = f"standard error {'at most ' if self.groups > 1 else ''}{', '.join(known)}"
+        if offer.unknown:
+            found += f"; that of {pluralize(offer.unknown, 'number')} is not known in advance"
+        if offer.undetermined:
+            found += f"; {pluralize(offer.undetermined, 'number')} not determined"
+        return found
 
 
 class DraftQuote(Message):

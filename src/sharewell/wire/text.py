@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -41,8 +42,8 @@ def format_estimate(
 ) -> str:
     """Format a number with its 95 % interval; an asymmetric interval with both ends.
 
-    >>> format_estimate(6231.0, (6203.0, 6259.0)), format_estimate(3.0, (0.0, 9.0))
-    ('6,231 ± 28 (95 %)', '3.0 (0.0 to 9.0, 95 %)')
+    >>> format_estimate(6231.0, (6203.0, 6259.0)), format_estimate(2.5, (0.0, 9.0))
+    ('6,231 ± 28 (95 %)', '2.5 (0.0 to 9.0, 95 %)')
     >>> format_estimate(6231.0, (6203.0, 6259.0), level=False)
     '6,231 ± 28'
     """
@@ -54,17 +55,23 @@ def format_estimate(
         return f"{format_number(value)} ± ?"
     if math.isclose(value - low, high - value, rel_tol=1e-3, abs_tol=1e-9):
         return f"{format_number(value, half)} ± {format_number(half, half)}{' (95 %)' if level else ''}"
+    if all(each == round(each) for each in (value, low, high)):
+        half = 0  # whole numbers, such as the median of integers, need no decimals
     ends = f"{format_number(low, half)} to {format_number(high, half)}"
     return f"{format_number(value, half)} ({ends}{', 95 %' if level else ''})"
 
 
-def format_group_size(size: int | None) -> str:
-    """Format the size of the group that an average's error is stated for; empty for other numbers.
+def format_group_sizes(sizes: Sequence[int] | None) -> str:
+    """Format the sizes of the groups that errors of averages are stated for; empty for other numbers.
 
-    >>> f"0.31{format_group_size(5000)}"
-    '0.31 for a group of 5,000'
+    >>> f"0.31{format_group_sizes([5000])}", f"0.31 to 2.40{format_group_sizes([5000, 80])}"
+    ('0.31 for a group of 5,000', '0.31 to 2.40 for groups of 5,000 to 80')
     """
-    return "" if size is None else f" for a group of {size:,}"
+    if not sizes:
+        return ""
+    different = list(dict.fromkeys(sizes))
+    groups = "groups" if len(different) > 1 else "a group"
+    return f" for {groups} of {' to '.join(f'{size:,}' for size in different)}"
 
 
 def format_label(label: Any) -> str:

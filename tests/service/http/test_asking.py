@@ -190,7 +190,7 @@ def test_sums_and_averages_of_a_measure_are_answered_over_http(tmp_path):
         )
         sql = "SELECT sex, AVG(pay), SUM(pay), COUNT(pay) FROM people GROUP BY sex"
         quote = ann.post("/quote", {"sql": sql}).json()
-        assert quote["paid"]["group_sizes"][0] > 0
+        assert min(quote["paid"]["group_sizes"][0]) > 0
         answer = ann.ask(sql).json()["answer"]
         truths = {"F": (40, 12_000, 300), "M": (60, 18_000, 300)}
         for sex, *numbers in answer["rows"]:
