@@ -141,7 +141,7 @@ def test_a_crash_between_the_commit_and_the_witness_is_no_loss(config):
     spent = use(config, QUESTIONS[2:])
     config.witness.write_bytes(behind)
     assert use(config, []) == spent
-    assert witnessed(config).head.count == len(events(config))
+    assert witnessed(config).record.head.count == len(events(config))
 
 
 def test_a_lost_ledger_is_recovered_with_everything_spent(place, config):
@@ -327,7 +327,7 @@ def test_a_standby_continues_with_the_shared_witness(database, tmp_path):
             DatasetService.open(other)
     assert use(other, [])["ann"] == spent
     use(other, QUESTIONS)
-    assert witnessed(config).head.count == len(events(config))
+    assert witnessed(config).record.head.count == len(events(config))
     use(config, [])
 
 

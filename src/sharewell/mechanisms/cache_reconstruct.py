@@ -150,7 +150,7 @@ class CacheReconstruct(Mechanism):
         """Buy the rows that were never measured, while the analyst can pay; answer from all there is."""
         rows = self._measured_rows(block)
         can_pay = pay and self.curator.left(analyst) >= self.query_budget
-        fresh = rows.take(self._fresh(rows)) if can_pay else ()
+        fresh = self._fresh(rows) if can_pay else ()
         with self._requesting(fresh):
             bought = yield MeasureRequest(fresh, self.query_budget, analyst) if fresh else None
         if bought:
@@ -165,13 +165,14 @@ class CacheReconstruct(Mechanism):
         """
         return (block.signed if self.signed_rows else None) or block.primitive
 
-    def _fresh(self, rows: ParallelBlock) -> list[int]:
-        """The places of the rows that are neither measured nor requested by an earlier question."""
-        return [
+    def _fresh(self, rows: ParallelBlock) -> ParallelBlock | tuple[()]:
+        """The rows that are neither measured nor requested by an earlier question."""
+        fresh = [
             at
             for at, row in enumerate(rows)
             if self._lookup(row) is None and row.key not in self._requested
         ]
+        return rows.take(fresh) if fresh else ()
 
     @contextmanager
     def _requesting(self, rows: Iterable[LinearQuery]) -> Iterator[None]:
@@ -220,7 +221,8 @@ class CacheReconstruct(Mechanism):
         self, block: ParallelBlock, bought: Measurement | None, *, as_printed: bool
     ) -> list[Answer]:
         """The best estimate of every row; as printed, its own noisy value."""
-        rows, known = self._measured_rows(block), self._known(block)
+        rows = self._measured_rows(block)
+        known = self._known(block, rows)
         if as_printed:
             values = [cached.value for cached in known if cached]
             variances = [cached.variance for cached in known if cached]
@@ -240,13 +242,12 @@ class CacheReconstruct(Mechanism):
                 answers.append(self._answered(query, value, variance, source, None, payer))
         return answers
 
-    def _known(self, block: ParallelBlock) -> list[CachedRow | None]:
+    def _known(self, block: ParallelBlock, rows: ParallelBlock) -> list[CachedRow | None]:
         """What was measured of a question: the rows that a purchase measures, or each row as it is."""
-        rows, plain = self._measured_rows(block), block.primitive
         known = [self._lookup(row) for row in rows]
-        if rows is plain:
+        if rows is block.primitive:
             return known
-        return [own or self._lookup(row) for own, row in zip(known, plain, strict=True)]
+        return [own or self._lookup(row) for own, row in zip(known, block.primitive, strict=True)]
 
     def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
         """The standard errors after a purchase; None where there is something to buy and no money."""
@@ -254,7 +255,7 @@ class CacheReconstruct(Mechanism):
         known = [self._lookup(row) for row in checked(rows)]
         if not pay or (None not in known and self.answers == "estimate"):
             variances = self._reconstruction.estimate(block.primitive)[1]
-            sources = tuple("cached" if each else "reconstructed" for each in self._known(block))
+            sources = tuple("cached" if each else "reconstructed" for each in self._known(block, rows))
             return Prospect(NOTHING, standard_errors(variances, block), sources)
         if self.curator.left(analyst) < self.query_budget:
             return None

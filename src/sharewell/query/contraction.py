@@ -140,15 +140,15 @@ def _times(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 def dense(node: Node) -> Weights:
     """Expand the function to one weight per cell, in C order."""
-    memo: dict[Node, Weights] = {TERMINAL: np.ones(1, dtype=np.int64)}
+    memo: dict[bytes, Weights] = {TERMINAL.digest: np.ones(1, dtype=np.int64)}
 
     def visit(node: Node) -> Weights:
-        if node not in memo:
+        if node.digest not in memo:
             terms = [
                 np.multiply.outer(weights, visit(child)).ravel() if child.children else weights
                 for weights, child in node.vectors
             ]
-            memo[node] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
-        return memo[node]
+            memo[node.digest] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
+        return memo[node.digest]
 
     return visit(node)

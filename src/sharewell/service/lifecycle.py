@@ -161,15 +161,15 @@ def _matching_witness(config: Config, ledger: DurableLedger) -> Witness:
 
 def _difference(ledger: DurableLedger, witness: Witness) -> str | None:
     """How a ledger differs from what its witness saw; None where it contains that."""
-    if ledger.contains(witness.head):
+    if ledger.contains(witness.record.head):
         return None
     if not ledger.head.count:
         return "is empty"
     if _dataset_of(ledger.events()) not in ("", witness.record.dataset):
         return OTHER_DATASET
-    if ledger.head.count < witness.head.count:
+    if ledger.head.count < witness.record.head.count:
         return f"has only {ledger.head.count:,} events"
-    return f"has other events up to number {witness.head.count - 1:,}"
+    return f"has other events up to number {witness.record.head.count - 1:,}"
 
 
 def _mismatch(config: Config, witness: Witness, difference: str) -> WitnessMismatch:
@@ -179,7 +179,7 @@ def _mismatch(config: Config, witness: Witness, difference: str) -> WitnessMisma
     )
     return WitnessMismatch(
         f"The ledger {config.service.ledger} {difference}; the witness {witness.path} saw "
-        f"{witness.head.count:,} events.",
+        f"{witness.record.head.count:,} events.",
         hint=CHECK_PATHS if difference == OTHER_DATASET else lost,
     )
 

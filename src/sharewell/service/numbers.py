@@ -86,10 +86,11 @@ class RowNumbers:
         self._at_level: dict[float, Sequence[Answer]] = {1.0: answers}
         # By identity: the hash of a ratio is that of all its rows.
         self._columns: dict[int, Sequence[Any]] = {}
-        # Many rows may share a form, such as the total of all: it is looked at once.
-        self._form_value = cache(self._form_value_of)
-        self._form_source = cache(self._form_source_of)
-        self._form_critical = cache(self._form_critical_of)
+        if statement.forms:
+            # Many rows may share a form, such as the total of all: it is looked at once.
+            self._form_value = cache(self._form_value_of)
+            self._form_source = cache(self._form_source_of)
+            self._form_critical = cache(self._form_critical_of)
 
     def column(self, expression: Expression) -> Callable[[int], Any]:
         """A function from a row to a column's field there."""

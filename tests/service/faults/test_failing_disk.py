@@ -46,7 +46,7 @@ def live(folder: Path, promised: dict[Question, Plain]) -> None:
         witness = Witness.read(folder / "witness.json") or Witness(
             folder / "witness.json", WitnessRecord()
         )
-        assert ledger.contains(witness.head), "what was witnessed is lost"
+        assert ledger.contains(witness.record.head), "what was witnessed is lost"
         ledger.attach(witness)
         service = stack.enter_context(serve(SETTINGS, ledger))
         for analyst, key, sql, pay in QUESTIONS:

@@ -223,9 +223,9 @@ class DurableLedger(QuestionLedger):
     def _sync_witness(self, events: Iterable[Event] | None = None) -> None:
         """Sync the witness with the head, given the events since; what it has not seen is uncertain."""
         witness = self._witness
-        if witness is None or witness.head == self._head:
+        if witness is None or witness.record.head == self._head:
             return
-        since = self._replay(witness.head.count, self._head.count) if events is None else events
+        since = self._replay(witness.record.head.count, self._head.count) if events is None else events
         try:
             witness.write(witness.record.after(since, self._head))
         except LedgerUnavailable as failure:

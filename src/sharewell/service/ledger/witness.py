@@ -147,11 +147,6 @@ class Witness:
         witness._expected = (content,)
         return witness
 
-    @property
-    def head(self) -> Head:
-        """The end of the chain that was last witnessed."""
-        return self.record.head
-
     def forget_chain(self) -> None:
         """Have the next sync make the record anew, from the first event of the chain on."""
         self.record = WitnessRecord(source=self.record.source)
