@@ -16,7 +16,7 @@ from sharewell.mechanisms.measurements import MeasurementBatch
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.privacy.ledger import MemoryLedger
 from sharewell.query.block import ParallelBlock
-from sharewell.service.dataset import OPERATIONS_PER_SECOND
+from sharewell.service.answers import OPERATIONS_PER_SECOND
 from sharewell.service.submissions import LARGE_SECONDS
 from sharewell_lab.noise import SeededNoise
 from tests.mechanisms.measurements import SEEDS, line_of

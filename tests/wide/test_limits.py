@@ -10,7 +10,7 @@ from sharewell.mechanisms.products import Modular
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.query.block import ParallelBlock
 from sharewell.query.sql import compile_sql
-from sharewell.service.dataset import OPERATIONS_PER_SECOND
+from sharewell.service.answers import OPERATIONS_PER_SECOND
 from sharewell.sharing.collective import DryRun
 from tests.wide.census import CATEGORIES, census_config
 

@@ -15,14 +15,19 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from sharewell.errors import SharewellError
-from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, Work
+from sharewell.config.service import Service
+from sharewell.errors import QueryTooComplex, SharewellError
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism
 from sharewell.privacy.driver import Step
+from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import ParallelBlock
 from sharewell.query.statement import EdgeSums, Statement
 
 Answers = tuple[Answer, ...]
 
+#: About how many elementary operations one core does in a second, and how long it takes to make an
+#: answer of each number, to store it and to show it.
+OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
 #: The maximum number of terms of a statement's linear combinations whose covariances a quote has.
 MAX_QUOTED_TERMS = 1024
 
@@ -40,10 +45,30 @@ def answer_steps(
     yield _together(mechanism, statement, analyst, found)
 
 
-def statement_work(mechanism: Mechanism, statement: Statement, *, pay: bool) -> list[Work]:
-    """What it takes to quote or answer a statement, with what is estimated beside its answers."""
-    blocks = [mechanism.work(block, pay=pay) for block in statement.blocks]
-    return blocks + [mechanism.work(block, pay=False) for block in statement.free_blocks]
+def estimate_seconds(mechanism: Mechanism, statement: Statement, limits: Service, *, pay: bool) -> float:
+    """The estimated seconds that a quote or an answer takes; refuses more than the limits allow."""
+    work = [mechanism.work(block, pay=pay) for block in statement.blocks]
+    work += [mechanism.work(block, pay=False) for block in statement.free_blocks]
+    operations = sum(each.operations for each in work)
+    seconds = operations / OPERATIONS_PER_SECOND + statement.size * SECONDS_PER_NUMBER
+    megabytes = max((each.bytes for each in work), default=0.0) / 1e6
+    if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
+        takes = f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
+        raise QueryTooComplex(
+            f"Computing this takes about {takes} s and {megabytes:,.0f} MB; the limits are "
+            f"{limits.max_seconds:g} s and {limits.max_megabytes:,} MB.",
+            hint="Nothing was spent. Group by fewer columns, or split the question.",
+        )
+    return seconds
+
+
+def would_buy(mechanism: Mechanism, statement: Statement, analyst: str) -> bool:
+    """Whether a mechanism would buy something for a statement; spends nothing."""
+    for block in statement.blocks:
+        with closing(mechanism.step(block, analyst)) as step:
+            if isinstance(next(step), MeasureRequest):
+                return True
+    return False
 
 
 def free_answers(mechanism: Mechanism, block: ParallelBlock, analyst: str) -> Answers | None:

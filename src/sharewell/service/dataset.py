@@ -8,8 +8,8 @@ import math
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -27,29 +27,26 @@ from sharewell.errors import (
     OverBudget,
     Paused,
     PrivacyError,
-    QueryTooComplex,
     RequestError,
     SharewellError,
     SharingError,
     StorageFull,
     UnknownPayer,
 )
-from sharewell.mechanisms.base import Work
 from sharewell.privacy.budget import amount
-from sharewell.privacy.ledger import Asked, CuratorAction, Done, QuestionLedger
-from sharewell.privacy.measurement import MeasureRequest
+from sharewell.privacy.ledger import Asked, QuestionLedger
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.sql.people import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import results, serialization
-from sharewell.service.answers import statement_work
+from sharewell.service.answers import estimate_seconds, would_buy
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
 from sharewell.service.release_slots import slot_start
 from sharewell.service.sessions import SessionStore
-from sharewell.service.state import DatasetState, PublicState
+from sharewell.service.state import DatasetState
 from sharewell.service.submissions import Submission, Submissions, key_reused, overloaded
 from sharewell.service.tokens import Principal, TokenStore, check_name, id_of
 from sharewell.service.worker import Worker
@@ -65,9 +62,6 @@ MAX_PAGE = 1_000
 _KEYS, _KEY_SECRET = itertools.count(), secrets.token_bytes(32)
 #: How often a quote that waits for its turn checks whether it was cancelled, in seconds.
 CANCEL_POLL = 0.2
-#: About how many elementary operations one core does in a second, and how long it takes to make an
-#: answer of each number, to store it and to show it.
-OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
 #: Up to this many numbers, a question takes little work.
 LIGHT = 100
 
@@ -226,7 +220,7 @@ class DatasetService:
         statement = self._compile_new(self._count_people(sql))
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
-        self._limit(statement, statement_work(mechanism, statement, pay=True))
+        estimate_seconds(mechanism, statement, self.config.service, pay=True)
         turn = self._quoting[analyst]
         while not turn.acquire(timeout=CANCEL_POLL):
             check()
@@ -314,25 +308,16 @@ class DatasetService:
         # On a snapshot, since the worker may change the mechanism meanwhile.
         mechanism = self._worker.published.get().mechanism
         self._worker.state.mechanism.require(analyst)
-        seconds = self._limit(sql, statement_work(mechanism, sql, pay=pay))
+        seconds = estimate_seconds(mechanism, sql, self.config.service, pay=pay)
         try:
             self._submissions.require_room(analyst)
         except StorageFull:
-            if not pay or not self._would_pay(sql, analyst):
+            if not pay or not would_buy(mechanism, sql, analyst):
                 raise
         asked = Asked(key, analyst, {"sql": sql.text}, pay)
         new = Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
         new.has_new_key = has_new_key
         return self._worker.submit(new)
-
-    def _would_pay(self, statement: Statement, analyst: str) -> bool:
-        """Whether the mechanism would buy something for a statement; spends nothing."""
-        mechanism = self._worker.published.get().mechanism
-        for block in statement.blocks:
-            with closing(mechanism.step(block, analyst)) as step:
-                if isinstance(next(step), MeasureRequest):
-                    return True
-        return False
 
     def ask(
         self,
@@ -389,36 +374,12 @@ class DatasetService:
 
     def budget(self, analyst: str) -> wire.BudgetStatus:
         """An analyst's share, and what is left of it."""
-        return self._budget(analyst, self._worker.published.get())
-
-    def _budget(self, analyst: str, public: PublicState) -> wire.BudgetStatus:
-        curator, price = public.mechanism.curator, self.config.make.price
-        share, left = curator.share(analyst), curator.left(analyst)
-        return wire.BudgetStatus(
-            analyst=analyst,
-            currency=self.config.budget.currency,
-            part=share / self.config.budget.total,
-            share=share,
-            spent=curator.spent(analyst),
-            left=left,
-            asked=public.asked.get(analyst, 0),
-            waiting=public.waiting.get(analyst, 0),
-            done=analyst in public.done,
-            questions_left=None if price is None else left // price,
-        )
+        return serialization.budget_status(self.config, self._worker.published.get(), analyst)
 
     def done(self, analyst: str) -> None:
         """Declare that an analyst has no more questions for now, so that no rotation waits for them."""
         self._require_running(self.tokens.paused)
-
-        def note(state: DatasetState) -> None:
-            state.mechanism.require(analyst)
-            # Repeated, it says nothing new, and takes no room in the ledger.
-            if analyst not in state.history.done:
-                state.curator.record([Done(analyst)])
-            state.scheduler.done(analyst)
-
-        self._worker.run(analyst, note, changes=False)
+        self._worker.run(analyst, lambda state: state.note_done(analyst), changes=False)
 
     def certificate(
         self, analyst: str | None = None, *, up_to_date: bool = False
@@ -469,7 +430,12 @@ class DatasetService:
         public = self._worker.published.latest
         unallocated = public.mechanism.curator.unallocated
         return wire.AnalystList(
-            analysts=tuple([self._budget(analyst, public) for analyst in public.mechanism.analysts]),
+            analysts=tuple(
+                [
+                    serialization.budget_status(self.config, public, analyst)
+                    for analyst in public.mechanism.analysts
+                ]
+            ),
             unallocated=unallocated,
             unallocated_part=unallocated / self.config.budget.total,
         )
@@ -501,30 +467,13 @@ class DatasetService:
                 f"The share of {name} is {part} of the budget, and {spare} is unallocated.",
                 hint=f"Grant at most {spare}." if spare else "No more analysts can join.",
             )
-
-        def admit(state: DatasetState) -> None:
-            # The scheduler first: what it refuses must not be in the ledger, which could not be opened.
-            state.scheduler.join(name)
-            try:
-                state.mechanism.join(name, part * total)
-            except BaseException:
-                state.scheduler.leave(name)
-                raise
-            state.curator.record([CuratorAction(by, "add-analyst", name)])
-
-        self._worker.run(name, admit)
+        self._worker.run(name, lambda state: state.join(name, part * total, by))
         return self._issue(name, by)
 
     def leave(self, name: str, donate: bool = False, by: str = "") -> None:
         """Let an analyst leave: queued questions are refused, and their token is revoked."""
-
-        def let_go(state: DatasetState) -> None:
-            state.mechanism.leave(name, donate=donate)
-            state.withdraw(name)
-            state.curator.record([CuratorAction(by, "remove-analyst", name)])
-
         try:
-            self._worker.run(name, let_go)
+            self._worker.run(name, lambda state: state.leave(name, donate=donate, by=by))
         except UnknownPayer:
             # They may have left before, when the token could not be revoked.
             with suppress(RequestError):
@@ -539,36 +488,11 @@ class DatasetService:
         They can still ask, and pay for nothing more. Who is done must not be the reason to close: the
         promise to each analyst holds for a time that would be the same without any other.
         """
-        closed: list[wire.ClosedRound] = []
-
-        def close(state: DatasetState) -> None:
-            done = state.done
-            if not done:
-                raise SharingError(
-                    "No analyst is done.",
-                    hint="Analysts say so with `sharewell done` or session.done().",
-                )
-            request = state.mechanism.closing_request(done)
-            if request is None:
-                names = ", ".join(done)
-                raise SharingError(
-                    f"The analysts who are done ({names}) have too little left to measure with.",
-                    hint="Nothing was spent.",
-                )
-            state.mechanism.close_round(done)
-            state.curator.record([CuratorAction(by, "close-round")])
-            budget = self.config.budget
-            closed.append(
-                wire.ClosedRound(
-                    analysts=done,
-                    currency=budget.currency,
-                    spent=request.cost,
-                    part=request.cost / budget.total,
-                )
-            )
-
-        self._worker.run("", close)
-        return closed[0]
+        done, cost = self._worker.run("", lambda state: state.close_round(by))
+        budget = self.config.budget
+        return wire.ClosedRound(
+            analysts=done, currency=budget.currency, spent=cost, part=cost / budget.total
+        )
 
     def token(self, name: str, by: str = "") -> str:
         """A new token for an analyst; the former one is revoked."""
@@ -640,21 +564,6 @@ class DatasetService:
         state.record_access(self.tokens, self._acting)
         if self._certificate:
             self._certificate.notify(state.history.entries)
-
-    def _limit(self, statement: Statement, work: Sequence[Work]) -> float:
-        """The estimated seconds that computing a statement takes; refuses more than is allowed."""
-        limits = self.config.service
-        operations = sum(each.operations for each in work)
-        seconds = operations / OPERATIONS_PER_SECOND + statement.size * SECONDS_PER_NUMBER
-        megabytes = max((each.bytes for each in work), default=0.0) / 1e6
-        if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
-            takes = f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
-            raise QueryTooComplex(
-                f"Computing this takes about {takes} s and {megabytes:,.0f} MB; the limits are "
-                f"{limits.max_seconds:g} s and {limits.max_megabytes:,} MB.",
-                hint="Nothing was spent. Group by fewer columns, or split the question.",
-            )
-        return seconds
 
     def _require_running(self, paused: bool) -> None:
         if paused:

@@ -40,6 +40,7 @@ from sharewell.service.ledger.codec import encode, read_answers
 from sharewell.service.ledger.durable import DurableLedger
 from sharewell.service.numbers import LEAST_RELIABLE_FIRST, is_number
 from sharewell.service.results import columns, notes
+from sharewell.service.state import PublicState
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
 
@@ -349,6 +350,24 @@ def promise_infos(known: Iterable[Promise]) -> tuple[wire.PromiseInfo, ...]:
             page=each.page,
         )
         for each in known
+    )
+
+
+def budget_status(config: Config, public: PublicState, analyst: str) -> wire.BudgetStatus:
+    """An analyst's share, and what is left of it, as published."""
+    curator, price = public.mechanism.curator, config.make.price
+    share, left = curator.share(analyst), curator.left(analyst)
+    return wire.BudgetStatus(
+        analyst=analyst,
+        currency=config.budget.currency,
+        part=share / config.budget.total,
+        share=share,
+        spent=curator.spent(analyst),
+        left=left,
+        asked=public.asked.get(analyst, 0),
+        waiting=public.waiting.get(analyst, 0),
+        done=analyst in public.done,
+        questions_left=None if price is None else left // price,
     )
 
 

@@ -12,13 +12,21 @@ import tomllib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 from sharewell.config.check import Diagnostic
 from sharewell.config.config import Config
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.in_place import InPlaceData
-from sharewell.errors import ConfigError, LedgerMissing, OverBudget, RequestError, SharewellError
+from sharewell.errors import (
+    ConfigError,
+    LedgerMissing,
+    OverBudget,
+    RequestError,
+    SharewellError,
+    SharingError,
+)
 from sharewell.gc_tuning import gc_paused
 from sharewell.mechanisms.base import Mechanism, is_seed
 from sharewell.privacy.curator import KERNEL_EVENTS, Curator
@@ -308,12 +316,50 @@ class DatasetState:
         done = self.history.done - waiting
         return tuple([analyst for analyst in self.mechanism.analysts if analyst in done])
 
-    def withdraw(self, analyst: str) -> None:
-        """Refuse the questions that wait of an analyst who has left."""
+    def note_done(self, analyst: str) -> None:
+        """Take in that an analyst has no more questions for now."""
+        self.mechanism.require(analyst)
+        # Repeated, it says nothing new, and takes no room in the ledger.
+        if analyst not in self.history.done:
+            self.curator.record([Done(analyst)])
+        self.scheduler.done(analyst)
+
+    def join(self, analyst: str, share: Fraction, by: str) -> None:
+        """Admit a new analyst; here and below, `by` names the curator who does it."""
+        # The scheduler first: what it refuses must not be in the ledger, which could not be opened.
+        self.scheduler.join(analyst)
+        try:
+            self.mechanism.join(analyst, share)
+        except BaseException:
+            self.scheduler.leave(analyst)
+            raise
+        self.curator.record([CuratorAction(by, "add-analyst", analyst)])
+
+    def leave(self, analyst: str, *, donate: bool, by: str) -> None:
+        """Let an analyst leave, and refuse their questions that wait."""
+        self.mechanism.leave(analyst, donate=donate)
         due = [submission for submission in self.due if submission.analyst == analyst]
         self.due = deque([submission for submission in self.due if submission.analyst != analyst])
         queued = [entry.item for entry in self.scheduler.leave(analyst)]
         self.refuse_withdrawn(due + self.large.remove(analyst) + queued)
+        self.curator.record([CuratorAction(by, "remove-analyst", analyst)])
+
+    def close_round(self, by: str) -> tuple[tuple[str, ...], Fraction]:
+        """Spend what those who are done have left on the seed: who they are, and what it cost."""
+        done = self.done
+        if not done:
+            raise SharingError(
+                "No analyst is done.", hint="Analysts say so with `sharewell done` or session.done()."
+            )
+        request = self.mechanism.closing_request(done)
+        if request is None:
+            raise SharingError(
+                f"The analysts who are done ({', '.join(done)}) have too little left to measure with.",
+                hint="Nothing was spent.",
+            )
+        self.mechanism.close_round(done)
+        self.curator.record([CuratorAction(by, "close-round")])
+        return done, request.cost
 
     def refuse_withdrawn(self, withdrawn: list[Submission]) -> None:
         """Refuse questions that were queued when their analyst left."""

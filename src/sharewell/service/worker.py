@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Condition, Thread
+from typing import Any, TypeVar
 
 from sharewell.errors import (
     Closed,
@@ -42,15 +43,17 @@ GATHER = 0.002
 #: How often a scheduler that stalls is asked again, in seconds.
 STALL_POLL = 0.2
 
+Result = TypeVar("Result")
+
 
 @dataclass
 class _Job:
     """Something to run between two batches."""
 
-    run: Callable[[DatasetState], None]
+    run: Callable[[DatasetState], Any]
     #: Whether it may change what a large question is computed from.
     changes: bool
-    future: Future[None]
+    future: Future[Any]
 
 
 @dataclass
@@ -115,17 +118,19 @@ class Worker:
                 self._put(new.analyst, new)
         return found
 
-    def run(self, analyst: str, job: Callable[[DatasetState], None], *, changes: bool = True) -> None:
-        """Run a job that concerns an analyst, after what came from them before, and wait for it.
+    def run(
+        self, analyst: str, job: Callable[[DatasetState], Result], *, changes: bool = True
+    ) -> Result:
+        """Run a job that concerns an analyst, after what came from them before: what it returns.
 
         One that changes the mechanism waits for the large question that is computed.
         """
-        future: Future[None] = Future()
+        future: Future[Result] = Future()
         with self._arrived:
             if self._closed:
                 raise closing()
             self._put(analyst, _Job(job, changes, future))
-        future.result()
+        return future.result()
 
     def close(self) -> None:
         """Finish what was submitted, and end."""
@@ -207,9 +212,9 @@ class Worker:
                 self._rebuild()
             if job.changes:
                 self._finish_large()
-            job.run(self.state)
+            result = job.run(self.state)
             self._publish()
-            job.future.set_result(None)
+            job.future.set_result(result)
         except Exception as error:
             self._stale |= not isinstance(error, SharewellError) or isinstance(
                 error, LedgerError | SourceUnavailable
