@@ -38,7 +38,7 @@ def read_witness(path: str, key: str | None) -> str:
     found = Witness.read(Path(path), None if key is None else read_key(Path(key)))
     if found is None:
         raise RequestError(f"There is no witness at {path!r}.")
-    return str(found.head)
+    return str(found.record.head)
 
 
 def show_verification(where: str, name: str, head: str | None, certificate: bool, as_json: bool) -> bool:
