@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from secrets import token_hex
 
 from playwright.sync_api import expect
@@ -20,9 +21,82 @@ def test_the_overview_shows_shares_and_questions(judged, opened):
     expect(page.get_by_role("list", name="Answers by source").locator("li")).to_have_text(
         ["3 measured, and paid for", "1 measured before", "1 estimated from earlier measurements"]
     )
-    expect(page.get_by_role("img", name="The newest 5 questions")).to_be_visible()
-    for source, count in (("measured", 3), ("cached", 1), ("reconstructed", 1)):
-        expect(page.locator(f"svg .activity.{source}")).to_have_count(count)
+    expect(page.get_by_role("img", name="The newest 5 questions over time")).to_be_visible()
+    for source in ("measured", "cached", "reconstructed"):
+        assert page.locator(f"svg .activity.{source}").count() >= 1
+    expect(page.get_by_text("The newest 5 questions, ")).to_be_visible()
+
+
+def seconds(text):
+    return int(datetime.fromisoformat(f"{text}+00:00").timestamp())
+
+
+def activity(*questions):
+    """What the service says of questions, each a time in UTC and the source of its answer."""
+    return {
+        "times": [seconds(time) for time, _ in questions],
+        "sources": [source for _, source in questions],
+    }
+
+
+NONE = activity()
+ONE_QUESTION = activity(("2026-11-18T08:47", "measured"))
+#: Fifty questions of one hour, then one a day later.
+DENSE_THEN_SPARSE = activity(
+    *[(f"2026-11-17T22:{minute:02}", "cached") for minute in range(10, 60)],
+    ("2026-11-18T21:59", "refused"),
+)
+#: From summer to winter time, and years apart.
+DAYS = activity(*[(f"2026-10-{day}T22:30", "measured") for day in (20, 24, 25, 28)])
+YEARS = activity(("2024-02-29T12:00", "public"), ("2026-11-18T12:00", "synthetic"))
+
+
+def test_questions_are_drawn_over_time(judged, opened):
+    page = opened(judged, **CURATOR, timezone_id="Europe/Berlin")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Questions over time"))
+    columns, marks = card.locator(".activity-column"), card.locator(".time-mark")
+    shown = NONE
+    page.route("**/activity", lambda route: route.fulfill(json=shown))
+
+    def show(activity):
+        nonlocal shown
+        shown = activity
+        page.reload()
+
+    show(NONE)
+    expect(card).to_contain_text("No question has been asked yet.")
+    show(ONE_QUESTION)
+    expect(card.locator(".note")).to_have_text("One question, asked on 18 Nov, 09:47.")
+    expect(columns).to_have_count(1)
+    show(DENSE_THEN_SPARSE)
+    expect(card.locator(".note")).to_have_text(
+        "The newest 51 questions, asked from 17 Nov, 23:10 to 18 Nov, 22:59. Each column is 30 minutes."
+    )
+    # At midnight the mark is the day; 50 questions in two columns, and one far away on the right.
+    expect(marks).to_have_text(["18 Nov", "03:00", "06:00", "09:00", "12:00", "15:00", "18:00", "21:00"])
+    expect(columns.locator("title")).to_have_text(
+        [
+            "17 Nov, 23:00 to 23:30: 20 measured before",
+            "17 Nov, 23:30 to 18 Nov, 00:00: 30 measured before",
+            "18 Nov, 22:30 to 23:00: 1 refused",
+        ]
+    )
+    check_looks(page)
+    show(DAYS)
+    expect(card.locator(".note")).to_contain_text("asked from 21 Oct, 00:30 to 28 Oct, 23:30.")
+    # Local days: the same hour of UTC is after midnight in summer, and before it in winter.
+    spans = (
+        "21 Oct, 00:00 to 06:00",
+        "25 Oct, 00:00 to 06:00",
+        "25 Oct, 18:00 to 26 Oct, 00:00",
+        "28 Oct, 18:00 to 29 Oct, 00:00",
+    )
+    expect(columns.locator("title")).to_have_text(
+        [f"{span}: 1 measured, and paid for" for span in spans]
+    )
+    show(YEARS)
+    expect(card.locator(".note")).to_contain_text("from 29 Feb 2024, 13:00 to 18 Nov 2026, 13:00.")
+    expect(marks.filter(has_text="2025")).to_have_count(1)
 
 
 def test_the_overview_shows_what_changed_between_file_and_ledger(judged, opened):

@@ -49,6 +49,8 @@ ASSUMED_SIZE = 1_000
 #: How many questions the activity shows at most, among how many of the newest events, and how many bytes
 #: of free answers it reads for that.
 ACTIVITY_QUESTIONS, ACTIVITY_EVENTS, ACTIVITY_BYTES = 400, 1_000, 4_000_000
+#: Seconds that the times of questions are rounded down to: more than any `service.release_every`.
+MINUTE = 60
 GAINS_LITTLE = "Paying would hardly make the answer more precise."
 
 # Quotes
@@ -437,18 +439,22 @@ def event_page(ledger: DurableLedger, after: int, limit: int) -> wire.EventPage:
 
 
 def activity(ledger: DurableLedger) -> wire.Activity:
-    """The newest questions of a ledger, each by the source of its answer."""
+    """The newest questions of a ledger: the sources of their answers, and the minutes of asking."""
     events = ledger.events(max(0, ledger.head.count - ACTIVITY_EVENTS))
-    endings = [event for event in events if isinstance(event, Ending)]
+    endings = [event for event in events if isinstance(event, Ending)][-ACTIVITY_QUESTIONS:]
+    times = ledger.times([ending.asked for ending in endings])
     sources: list[str] = []
     room = ACTIVITY_BYTES
-    for ending in reversed(endings[-ACTIVITY_QUESTIONS:]):
+    for ending in reversed(endings):
         if isinstance(ending, AnsweredFree):
             room -= ending.length
             sources.append(_free_source(ledger, ending.asked) if room >= 0 else "free")
         else:
             sources.append(_source(ending.answers) if isinstance(ending, Answered) else "refused")
-    return wire.Activity(sources=tuple(reversed(sources)))
+    return wire.Activity(
+        sources=tuple(reversed(sources)),
+        times=tuple(int(times[ending.asked] // MINUTE) * MINUTE for ending in endings),
+    )
 
 
 def _free_source(ledger: DurableLedger, asked: int) -> str:

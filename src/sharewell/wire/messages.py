@@ -415,13 +415,15 @@ class VerificationStatus(Message):
 
 
 class Activity(Message):
-    """The newest questions in the order in which they ended, each by the source of its answer.
+    """The newest questions in the order in which they ended: the source of each answer, and its time.
 
     A question is `measured` if any number of its answer is, and otherwise as its least reliable one;
-    `refused`; or `free`, where its answer cost nothing and is too long to look up.
+    `refused`; or `free`, where its answer cost nothing and is too long to look up. Its time is that at
+    which it was asked, in seconds since 1970, rounded down to the minute.
     """
 
     sources: tuple[str, ...]
+    times: tuple[int, ...]
 
 
 class SettingChange(Message):

@@ -55,6 +55,24 @@ def test_a_process_that_dies_is_reported(served):
     assert verification.status("people").state == "failed"
 
 
+def test_curators_see_the_minute_in_which_a_question_was_asked(served):
+    server, _ = served
+    ledger = server.registry.dataset("people").ledger
+    before = server.curator().get("/activity").json()["times"]
+    clock, ledger._clock = ledger._clock, lambda: 1_800_000_059.75
+    try:
+        assert server.analyst("ann").ask().status_code == 200
+    finally:
+        ledger._clock = clock
+    found = server.curator().get("/activity").json()
+    assert found["times"] == [*before, 1_800_000_000]
+    assert len(found["sources"]) == len(found["times"])
+    # The times of the ledger are in no other response.
+    page = server.curator().get("/ledger?limit=1000")
+    assert "1800000" not in page.text + server.analyst("ann").get("/questions").text
+    assert server.analyst("ann").get("/activity").status_code == 403
+
+
 def test_the_newest_questions_are_listed_by_source(served, monkeypatch):
     server, _ = served
     ann, curator = server.analyst("ann"), server.curator()
@@ -67,7 +85,8 @@ def test_the_newest_questions_are_listed_by_source(served, monkeypatch):
     monkeypatch.setattr(serialization, "ACTIVITY_BYTES", 0)
     assert curator.get("/activity").json()["sources"][-2:] == ["free", "free"]
     monkeypatch.setattr(serialization, "ACTIVITY_QUESTIONS", 1)
-    assert curator.get("/activity").json()["sources"] == ["free"]
+    found = curator.get("/activity").json()
+    assert (found["sources"], len(found["times"])) == (["free"], 1)
 
 
 def test_settings_that_differ_from_the_ledger_are_listed(served):

@@ -371,6 +371,16 @@ def a_clock_that_jumps_back_changes_nothing(kind: Kind) -> None:
     assert kind.findings() == []
 
 
+def the_times_of_events_are_those_of_the_clock(kind: Kind) -> None:
+    times = iter([2e9, 1e9 + 0.25])
+    ledger = kind.open(clock=lambda: next(times))
+    ledger.append_many([numbered(0), numbered(1)])
+    ledger.append(numbered(2))
+    assert ledger.times([]) == {}
+    assert ledger.times([2, 0, 7]) == {0: 2e9, 2: 1e9 + 0.25}
+    assert kind.reopen(ledger).times(range(3)) == {0: 2e9, 1: 2e9, 2: 1e9 + 0.25}
+
+
 def the_stored_hashes_are_those_of_the_definition(kind: Kind) -> None:
     ledger = kind.open()
     ledger.append_many(SAMPLES)
@@ -467,6 +477,7 @@ DURABLE = [
     a_probe_finds_another_writer,
     an_interrupt_during_a_commit_leaves_nobody_waiting,
     a_clock_that_jumps_back_changes_nothing,
+    the_times_of_events_are_those_of_the_clock,
     the_stored_hashes_are_those_of_the_definition,
     an_untouched_ledger_verifies_whoever_writes_meanwhile,
 ]

@@ -1,7 +1,8 @@
-// The overview: shares, spent and left; questions by source; what needs attention; changed settings.
+// The overview: shares, spent and left; questions over time; what needs attention; changed settings.
 import { useWidth } from "../analyst/charts.jsx";
 import { amount, odds, percent, plural, showAmount } from "../format.js";
 import { Text } from "../ui.jsx";
+import { Activity } from "./activity.jsx";
 import { activity, analysts, certificate, dataset, settings, total } from "./state.js";
 
 /** One stacked bar of the whole budget: for each analyst spent and left, then what is unallocated. */
@@ -37,57 +38,6 @@ function Shares() {
       <p class="legend">
         <span class="key spent" /> spent <span class="key left" /> left <span class="key unallocated" /> unallocated
       </p>
-    </div>
-  );
-}
-
-/** Where answers come from, in the order in which they are stacked, and what that means. */
-const SOURCES = {
-  measured: "measured, and paid for",
-  cached: "measured before",
-  reconstructed: "estimated from earlier measurements",
-  synthetic: "from a synthetic table",
-  public: "public, without noise",
-  free: "free, too long to look up",
-  refused: "refused",
-};
-const BUCKETS = 40;
-const HEIGHT = 96;
-
-/** The newest questions by source, in columns of equally many, newest on the right. */
-function Activity() {
-  const [parent, width] = useWidth();
-  const found = activity.value;
-  if (!found.length) return <p class="muted">No question has been asked yet.</p>;
-  const counts = (part) => Object.keys(SOURCES).map((source) => [source, part.filter((each) => each === source).length]).filter(([, count]) => count);
-  const size = Math.ceil(found.length / BUCKETS);
-  const columns = Array.from({ length: Math.ceil(found.length / size) }, (_, at) => counts(found.slice(at * size, (at + 1) * size)));
-  const step = Math.min(40, width / columns.length);
-  const scale = HEIGHT / size;
-  return (
-    <div ref={parent} class="chart">
-      <svg width={width} height={HEIGHT + 12} role="img" aria-label={`The newest ${plural(found.length, "question")}, by the source of the answer`}>
-        {columns.map((column, at) => {
-          let y = HEIGHT + 8;
-          return column.map(([source, count]) => {
-            y -= count * scale;
-            return (
-              <rect key={`${at} ${source}`} class={`activity ${source}`} x={at * step + 1} y={y} width={Math.max(1, step - 2)} height={count * scale}>
-                <title>{`${count} ${SOURCES[source]}`}</title>
-              </rect>
-            );
-          });
-        })}
-        <line class="zero" x1="0" x2={width} y1={HEIGHT + 8.5} y2={HEIGHT + 8.5} />
-      </svg>
-      <ul class="legend" aria-label="Answers by source">
-        {counts(found).map(([source, count]) => (
-          <li key={source}>
-            <span class={`key activity ${source}`} /> {count.toLocaleString("en-US")} {SOURCES[source]}
-          </li>
-        ))}
-      </ul>
-      <p class="note">The newest {plural(found.length, "question")}; the newest is on the right.</p>
     </div>
   );
 }
@@ -192,7 +142,7 @@ export function Overview() {
         <Shares />
       </section>
       <section class="card">
-        <h2>Questions by source</h2>
+        <h2>Questions over time, by source</h2>
         <Activity />
       </section>
       {settings.value && (settings.value.changes.length > 0 || !settings.value.readable) && (

@@ -12,7 +12,7 @@ export const noCertificate = signal(null);
 /** The newest events of the ledger, oldest first, and the number of all. */
 export const events = signal(null);
 export const total = signal(0);
-/** The sources of the newest answers, oldest first. */
+/** The sources and times of the newest questions, oldest first. */
 export const activity = signal(null);
 /** How the configuration file differs from the ledger. */
 export const settings = signal(null);
@@ -49,7 +49,7 @@ export async function loadEvents() {
   const count = countOf(first.head);
   if (events.value && count === total.value) return;
   const [page, newest] = await Promise.all([get(`/ledger?after=${Math.max(-1, count - 1 - PAGE)}&limit=${PAGE}`), get("/activity")]);
-  activity.value = newest.sources;
+  activity.value = newest;
   events.value = page.events;
   total.value = countOf(page.head);
 }

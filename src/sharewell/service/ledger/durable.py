@@ -155,6 +155,10 @@ class DurableLedger(QuestionLedger):
                 yield question
             after = found[-1].number
 
+    def times(self, numbers: Collection[int]) -> dict[int, float]:
+        """When the events with these numbers were written, in seconds since 1970; not in the chain."""
+        return self._store.times(numbers)
+
     def __len__(self) -> int:
         with self._exclusive():
             return self.head.count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from threading import Lock
@@ -103,6 +103,8 @@ _READ = """
 SELECT number, body, hash FROM sharewell.events
 WHERE ledger = %s AND number >= %s AND number < %s ORDER BY number LIMIT %s
 """
+
+_READ_TIMES = "SELECT number, at FROM sharewell.events WHERE ledger = %s AND number = ANY(%s::bigint[])"
 
 _READ_SIDE = (
     "SELECT number, analyst || key FROM sharewell.questions WHERE ledger = %s",
@@ -230,7 +232,7 @@ class PostgresStore(Store):
         self._location = f"{name} at {stated.get('host', 'this machine')}/{stated.get('dbname', '')}"
         self._connection: _Connection | None = None
         self._closed = False
-        #: Held while questions are read, on a separate connection.
+        #: Held while questions and times are read, on a separate connection.
         self._reading = Lock()
         self._reader: _Connection | None = None
         try:
@@ -313,15 +315,24 @@ class PostgresStore(Store):
         statement = _READ_QUESTIONS.format(_FILTERS[by])
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
         with self._reading, self._translated_errors():
-            if self._closed:
-                raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
-            if self._reader is None or self._reader.closed:
-                self._reader = self._connect()
-            found = self._reader.execute(statement, (self.name, after, value, many)).fetchall()
+            found = self._shared_reader().execute(statement, (self.name, after, value, many)).fetchall()
         return [
             QuestionRow(number, asked.encode(), ending and ending.encode(), text and text.encode())
             for number, asked, ending, text in found
         ]
+
+    def times(self, numbers: Collection[int]) -> dict[int, float]:
+        """When some events were written, on a separate connection."""
+        with self._reading, self._translated_errors():
+            return dict(self._shared_reader().execute(_READ_TIMES, (self.name, [*numbers])).fetchall())
+
+    def _shared_reader(self) -> _Connection:
+        """The connection that questions and times are read on, while `_reading` is held."""
+        if self._closed:
+            raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
+        if self._reader is None or self._reader.closed:
+            self._reader = self._connect()
+        return self._reader
 
     def side_rows(self, *, answers: bool = True) -> SideRows | None:
         """What is stored beside the chain."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -97,6 +97,8 @@ _FILTERS: dict[QuestionFilter, str] = {
     "analyst": "q.analyst = ? ORDER BY q.number",
 }
 
+_READ_TIMES = "SELECT number, at FROM events WHERE number IN (SELECT value FROM json_each(?))"
+
 _HINTS = {
     sqlite3.SQLITE_FULL: "Free disk space; the next event is tried again.",
     sqlite3.SQLITE_IOERR: "Check the disk and its free space; the next event is tried again.",
@@ -127,7 +129,7 @@ class SqliteStore(Store):
         self.read_only = read_only
         self._lock: FileLock | None = None
         self._connection: sqlite3.Connection | None = None
-        #: Held while questions are read, on a separate connection.
+        #: Held while questions and times are read, on a separate connection.
         self._reading = Lock()
         self._reader: sqlite3.Connection | None = None
         try:
@@ -222,11 +224,14 @@ class SqliteStore(Store):
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
         stored = orjson.dumps(value).decode() if isinstance(value, list) else value
         with self._reading, self._translated_errors():
-            if self._reader is None:
-                self._connected()
-                self._reader = self._open_to_read()
-            found = self._reader.execute(statement, (after, stored, many)).fetchall()
+            found = self._shared_reader().execute(statement, (after, stored, many)).fetchall()
         return list(map(QuestionRow._make, found))
+
+    def times(self, numbers: Collection[int]) -> dict[int, float]:
+        """When some events were written, on a separate connection."""
+        with self._reading, self._translated_errors():
+            found = self._shared_reader().execute(_READ_TIMES, (orjson.dumps([*numbers]).decode(),))
+            return dict(found.fetchall())
 
     def side_rows(self, *, answers: bool = True) -> SideRows | None:
         """What is stored beside the chain."""
@@ -290,6 +295,13 @@ class SqliteStore(Store):
         if self._connection is None:
             raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
         return self._connection
+
+    def _shared_reader(self) -> sqlite3.Connection:
+        """The connection that questions and times are read on, while `_reading` is held."""
+        if self._reader is None:
+            self._connected()
+            self._reader = self._open_to_read()
+        return self._reader
 
     def _create(self) -> None:
         """Make a ledger under another name, then rename it: a crash leaves a whole one, or none."""

@@ -8,7 +8,7 @@ be detected.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -227,6 +227,10 @@ class Store(ABC):
     @abstractmethod
     def questions(self, by: QuestionFilter, value: object, after: int = -1) -> list[QuestionRow]:
         """Some questions with numbers above `after`, in order: of these keys, this number or analyst."""
+
+    @abstractmethod
+    def times(self, numbers: Collection[int]) -> dict[int, float]:
+        """When the events with these numbers were written, as far as there are any."""
 
     @abstractmethod
     def side_rows(self, *, answers: bool = True) -> SideRows | None:
