@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from sharewell import Binned, Block, Boolean, Category, Date, Domain, Integer, LinearQuery, Measure
 from sharewell.engine import vectorize as engine
+from sharewell.engine.cells import MAX_COMPARED
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.in_place import InPlaceData
 from sharewell.engine.sources import is_address, open_source
@@ -112,6 +113,7 @@ def check_engine(
     check_some_rows_of_a_person_are_kept(make_source)
     check_an_empty_table_gives_zeros(make_source)
     check_in_place_equals_copied(make_source)
+    check_many_labels(make_source)
     if typed:
         check_a_type_that_never_fits_is_refused(make_source)
 
@@ -215,6 +217,21 @@ def check_in_place_equals_copied(make_source: MakeSource) -> None:
                 assert own.tolist() == expected.answers(block).tolist()
         query = LinearQuery.of(domain, names=[1, 3], integers=range(9))
         assert found.answer(query) == expected.answer(query)
+
+
+def check_many_labels(make_source: MakeSource) -> None:
+    """More labels than are compared one by one; what is like one of them is none."""
+    awkward = ["it's", 'q"x', "a\\b", "ü", "a\nb", "{}", "%s", " ", "\\", "$$", "null"]
+    labels = [*(f"label {n}" for n in range(MAX_COMPARED)), *awkward]
+    seen = [*labels[::7], *awkward, "Label 1", "label 1 ", "u\u0308", "x", None, *labels[:9]]
+    rows = pa.table({"name": pa.array(seen), "person": pa.array(range(len(seen)))})
+    source = make_source(rows)
+    for special in SPECIAL_CELLS[::3]:
+        domain = Domain([Category("name", labels, **special)])
+        compare(source, rows, domain)
+    query = LinearQuery.of(domain, name=[*range(0, domain.size, 9), domain.size - 1])
+    expected = vectorize(rows, domain, "person").answer(query)
+    assert in_place(source, domain, "person").answer(query) == expected
 
 
 def _grouped(domain: Domain) -> GroupedBlock:

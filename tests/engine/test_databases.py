@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,19 @@ import pyarrow as pa
 import pytest
 
 from sharewell import Category, Domain, Integer
+from sharewell.engine.clickhouse import SETTINGS
 from sharewell.engine.inspection import inspect_rows
 from sharewell.engine.postgres import Postgres
 from sharewell.engine.sources import open_source
 from sharewell.engine.vectorize import cell_counts, vectorize
 from sharewell.errors import SourceError
-from tests.engine.check_engine import check_engine
+from tests.engine.check_engine import (
+    check_attributes_together,
+    check_engine,
+    check_in_place_equals_copied,
+    check_many_labels,
+)
+from tests.engine.clickhouse_server import PASSWORD, clickhouse_server
 from tests.service.ledger.postgres_server import PostgresServer
 
 AGE = Domain([Integer("age", 0, 3)])
@@ -80,23 +88,69 @@ def test_sqlite_passes_the_common_suite(tmp_path):
     check_engine(make, typed=False)
 
 
-def test_clickhouse_passes_the_common_suite():
-    client = clickhouse_connect.get_client(dsn="chdb://")
+def fill_clickhouse(client: Any, table: pa.Table) -> None:
+    """Fill `people` of the database in this process."""
+    kinds = {field.name: TYPES[field.type][1] for field in table.schema}
+    columns = ", ".join(
+        f"`{name}` {kind if 'Nullable' in kind else f'Nullable({kind})'}" for name, kind in kinds.items()
+    )
+    client.command("DROP TABLE IF EXISTS people")
+    client.command(f"CREATE TABLE people ({columns}) ENGINE = Memory")
+    if table.num_rows:
+        client.insert("people", rows_of(table), column_names=table.column_names)
 
+
+@pytest.fixture
+def chdb() -> Iterator[Any]:
+    client = clickhouse_connect.get_client(dsn="chdb://")
+    yield client
+    client.close()
+
+
+def test_clickhouse_passes_the_common_suite(chdb):
     def make(table: pa.Table) -> str:
-        kinds = {field.name: TYPES[field.type][1] for field in table.schema}
-        columns = ", ".join(
-            f"`{name}` {kind if 'Nullable' in kind else f'Nullable({kind})'}"
-            for name, kind in kinds.items()
-        )
-        client.command("DROP TABLE IF EXISTS people")
-        client.command(f"CREATE TABLE people ({columns}) ENGINE = Memory")
-        if table.num_rows:
-            client.insert("people", rows_of(table), column_names=table.column_names)
+        fill_clickhouse(chdb, table)
         return "chdb://"
 
     check_engine(make)
-    client.close()
+
+
+def test_clickhouse_counts_over_http_with_all_settings(chdb, monkeypatch):
+    monkeypatch.setenv("CLICKHOUSE_PASSWORD", PASSWORD)
+    with clickhouse_server() as server:
+
+        def make(table: pa.Table) -> str:
+            fill_clickhouse(chdb, table)
+            return server.address
+
+        check_attributes_together(make)
+        check_in_place_equals_copied(make)
+        check_many_labels(make)
+        assert {key: str(value) for key, value in SETTINGS.items()}.items() <= server.settings.items()
+
+
+def test_what_goes_wrong_with_a_clickhouse_server_is_a_sentence(chdb, monkeypatch):
+    fill_clickhouse(chdb, pa.table({"age": [1]}))
+    with clickhouse_server() as server:
+        monkeypatch.setenv("CLICKHOUSE_PASSWORD", CANARY)
+        assert "Cannot connect" in refusal(server.address).message
+        monkeypatch.setenv("CLICKHOUSE_PASSWORD", PASSWORD)
+        server.fixed = {"join_use_nulls"}
+        assert "change settings" in refusal(server.address).message
+        server.fixed = set()
+        assert "no table 'others'" in refusal(server.address, table="others").message
+        engine = open_source(server.address, ["age"], table="people", timeout=30)
+        chdb.command("DROP TABLE people")
+        with pytest.raises(SourceError, match="Cannot read the table people"):
+            engine.fetch(cell_counts(AGE, engine))
+        engine.close()
+        fill_clickhouse(chdb, pa.table({"age": [1]}))
+        engine = open_source(server.address, ["age"], table="people", timeout=30)
+        engine.timeout = 0.5  # type: ignore[attr-defined]
+        server.going.clear()
+        with pytest.raises(SourceError, match="Cannot read the table people"):
+            engine.fetch(cell_counts(AGE, engine))
+        server.going.set()
 
 
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")

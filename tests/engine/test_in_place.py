@@ -183,34 +183,6 @@ def test_postgresql_says_when_rows_have_changed(postgres):
         assert data.fingerprint != first
 
 
-def test_many_labels_have_the_same_cells_on_postgresql(postgres):
-    labels = [*(f"label {n}" for n in range(5000)), "it's", 'q"x', "a\\b", "ü", "a\nb", "{}", "%s"]
-    seen = [*labels, "Label 1", "label 1 ", "u\u0308", "", None]
-    random = np.random.default_rng(5)
-    rows = pa.table(
-        {
-            "name": [seen[at] for at in random.integers(len(seen), size=4000)] + seen[-9:],
-            "person": random.integers(900, size=4009),
-        }
-    )
-    address = fill(postgres.database(), rows)
-    for attribute in (Category("name", labels), Category("name", labels, nullable=True, other="others")):
-        domain = Domain([attribute])
-        some, everything = LinearQuery.of(domain, name=range(0, 5007, 9)), LinearQuery.all(domain)
-        blocks = [
-            Block(domain, [some, everything]),
-            GroupedBlock(everything, {0: np.arange(domain.size)}),
-        ]
-        for unit, most in ((None, 1), ("person", 2)):
-            options: dict[str, Any] = {"max_rows_per_person": most, "key": "k"}
-            expected = engine.vectorize(rows, domain, unit, **options)
-            copied = engine.vectorize(address, domain, unit, table="people", **options)
-            assert copied.counts.tolist() == expected.counts.tolist()
-            answers = in_place(address, domain, unit, **options).answers_together(blocks)
-            for found, block in zip(answers, blocks, strict=True):
-                assert found.tolist() == expected.answers(block).tolist()
-
-
 def test_types_that_do_not_fit_are_refused_at_the_start():
     with pytest.raises(SourceError, match="Unknown column"):
         in_place(pandas.DataFrame({"a": [1]}), DOMAIN)

@@ -297,7 +297,7 @@ class StatedEngine:
     columns: Mapping[str, SourceColumn]
     relation: exp.Table = field(default_factory=lambda: exp.to_table("source"))
     has_enumerations: bool = False
-    has_json_objects: bool = False
+    has_maps: bool = False
     slow_to_open: bool = False
 
     def fetch(self, statement: exp.Select) -> Columns:

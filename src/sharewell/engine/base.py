@@ -28,6 +28,10 @@ Result = TypeVar("Result")
 #: The name of a subquery whose columns are computed once for each row, however often they are used.
 COMPUTED_ROWS = "computed"
 
+#: The function that looks text up in a map, until an engine renders it as it can: a JSON object from
+#: labels to numbers, and the text. It is NULL for other text, and has one value by its structure.
+LOOK_UP = "look_up"
+
 #: Columns of integers, by name.
 Columns = Mapping[str, NDArray[np.integer[Any]]]
 
@@ -48,10 +52,10 @@ class Engine(Protocol):
     and two people could be taken for one.
     """
 
-    #: Whether labels are looked up in an enumeration, and whether many of them are in a JSON object;
+    #: Whether labels are looked up in an enumeration, and whether many of them are in a map;
     #: otherwise by comparisons.
     has_enumerations: bool
-    has_json_objects: bool
+    has_maps: bool
     #: Whether opening it takes seconds, so that it stays open between statements.
     slow_to_open: bool
 
@@ -131,7 +135,7 @@ class SqlEngine(ABC):
 
     dialect: ClassVar[str]
     has_enumerations = False
-    has_json_objects = False
+    has_maps = False
     slow_to_open = False
 
     def __init__(self, relation: exp.Table, columns: Mapping[str, SourceColumn], timeout: float) -> None:
@@ -243,6 +247,11 @@ def if_written(node: exp.TryCast, converted: exp.Expression, *valid: exp.Conditi
     """Return a conversion of text, or NULL where the text does not have the form of the type."""
     form = exp.RegexpLike(this=node.this.copy(), expression=exp.Literal.string(TEXT_OF[node.to.this]))
     return exp.case().when(exp.and_(form, *valid), converted)
+
+
+def is_look_up(node: exp.Expression) -> bool:
+    """Return whether a node looks text up in a map."""
+    return isinstance(node, exp.Anonymous) and node.name == LOOK_UP
 
 
 def is_nan_test(node: exp.Expression) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from sharewell.engine.base import Engine, SourceColumn
+from sharewell.engine.base import LOOK_UP, Engine, SourceColumn
 from sharewell.errors import SourceError
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer, Unit
 from sharewell.query.measure import Measure
@@ -70,8 +70,8 @@ BOOLEAN_TEXT = {
 }
 
 
-#: More labels than these are looked up in a JSON object, where the engine has them: a CASE of 100,000
-#: labels takes a minute to write.
+#: More labels than these are looked up in a map, where the engine has one: a CASE of 100,000 takes
+#: a minute to write, and ClickHouse refuses it.
 MAX_COMPARED = 1000
 
 #: Maps text to cells: the text, the cell of each label, and which rows are missing.
@@ -208,7 +208,7 @@ def look_up_of(engine: Engine) -> LookUp:
     """Return how an engine maps text to cells."""
     if engine.has_enumerations:
         return enumerate_labels
-    return find_labels if engine.has_json_objects else compare_labels
+    return find_labels if engine.has_maps else compare_labels
 
 
 def enumerate_labels(
@@ -246,14 +246,11 @@ def compare_labels(
 
 
 def find_labels(written: exp.Condition, cells: Mapping[str, int], missing: exp.Condition) -> Placement:
-    """Look text up in a JSON object: for PostgreSQL, which keeps its keys sorted by their bytes.
-
-    It has one value for a key, so that a row is in one cell.
-    """
+    """Look text up in a map, which has one value for a label: a row is in one cell."""
     if len(cells) <= MAX_COMPARED:
         return compare_labels(written, cells, missing)
-    labels = exp.cast(exp.Literal.string(json.dumps(cells, ensure_ascii=False)), Type.JSONB)
-    found = exp.Anonymous(this="jsonb_extract_path_text", expressions=[labels, written.copy()])
+    labels = exp.Literal.string(json.dumps(cells, ensure_ascii=False))
+    found = exp.Anonymous(this=LOOK_UP, expressions=[labels, written.copy()])
     return Placement(is_null(found).not_(), exp.cast(found.copy(), Type.INT), missing)
 
 

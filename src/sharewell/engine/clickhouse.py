@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from sharewell.engine.base import (
     SqlEngine,
     choose_columns,
     if_written,
+    is_look_up,
     is_nan_test,
     missing_driver,
     refuse_password,
@@ -35,6 +37,8 @@ SETTINGS: dict[str, Any] = {
     "count_distinct_implementation": "uniqExact",
     # A branch of CASE is evaluated only where it is taken, so that none can fail on other rows.
     "short_circuit_function_evaluation": "force_enable",
+    # Many labels make a long statement.
+    "max_query_size": 2**28,
     "readonly": 2,
 }
 
@@ -70,12 +74,14 @@ class ClickHouse(SqlEngine):
     """A table of a ClickHouse database."""
 
     dialect = "clickhouse"
+    has_maps = True
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         refuse_password(address, "set CLICKHOUSE_PASSWORD")
         relation = table_of(table, self.dialect)
         self._client = _client(address, timeout)
         self._settings = SETTINGS | {"max_execution_time": max(1, int(timeout))}
+        self._fix_session(timeout)
         rows = None
         with suppress(Exception):
             describe = f"DESCRIBE TABLE {relation.sql(self.dialect)}"
@@ -87,6 +93,17 @@ class ClickHouse(SqlEngine):
             self.close()
             raise
         super().__init__(relation, columns, timeout)
+
+    def _fix_session(self, timeout: float) -> None:
+        """Refuse a server that does not take the settings: it may be too old, or the user confined."""
+        with suppress(Exception):
+            within(timeout, lambda: self.run("SELECT 1"))
+            return
+        self.close()
+        raise SourceError(
+            "The server does not let this user change settings.",
+            hint="Use ClickHouse 23.8 or newer, and a profile with readonly = 2 and not 1.",
+        )
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""
@@ -133,6 +150,12 @@ class ClickHouse(SqlEngine):
                 # A cast is computed for NULL too, from what is stored beneath, and fails on infinity.
                 integer = exp.Literal.string(INTEGERS[node.to.this])
                 return exp.Anonymous(this="accurateCastOrNull", expressions=[node.this, integer])
+            case exp.Anonymous() if is_look_up(node):
+                labels, written = node.expressions
+                cells = json.loads(labels.name)
+                lists = [exp.convert(list(cells)), exp.convert(list(cells.values()))]
+                found = [written, *lists, exp.null()]
+                return exp.Anonymous(this="transform", expressions=found)
             case exp.Length():
                 return exp.Anonymous(this="lengthUTF8", expressions=[node.this])
             case exp.Substring():

@@ -40,7 +40,7 @@ class DuckDB:
 
     dialect = "duckdb"
     has_enumerations = True
-    has_json_objects = False
+    has_maps = False
     slow_to_open = False
 
     def __init__(self, unreadable: SourceError) -> None:

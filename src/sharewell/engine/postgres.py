@@ -15,6 +15,7 @@ from sharewell.engine.base import (
     SqlEngine,
     find_columns,
     if_written,
+    is_look_up,
     missing_driver,
     refuse_password,
     table_of,
@@ -57,7 +58,7 @@ class Postgres(SqlEngine):
     """A table or view of a PostgreSQL database."""
 
     dialect = "postgres"
-    has_json_objects = True
+    has_maps = True
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         refuse_password(address, "set PGPASSWORD or use ~/.pgpass")
@@ -150,6 +151,11 @@ class Postgres(SqlEngine):
                 # A subquery with OFFSET is not merged into the statement, which would copy what computes
                 # a column to every place that uses it.
                 rows.set("offset", exp.Offset(expression=exp.Literal.number(0)))
+            case exp.Anonymous() if is_look_up(node):
+                # A JSON object keeps its keys sorted by their bytes.
+                labels, written = node.expressions
+                found = [exp.cast(labels, Type.JSONB), written]
+                return exp.Anonymous(this="jsonb_extract_path_text", expressions=found)
             case exp.MD5():
                 return exp.Collate(this=node, expression=exp.to_identifier("C", quoted=True))
         return node

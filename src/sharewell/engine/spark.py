@@ -17,6 +17,7 @@ from sharewell.engine.base import (
     SqlEngine,
     choose_columns,
     if_written,
+    is_look_up,
     missing_driver,
     table_of,
     within,
@@ -40,6 +41,7 @@ class Spark(SqlEngine):
     """A table of Spark's catalogue, or files such as parquet.`/data/visits`."""
 
     dialect = "spark"
+    has_maps = True
     slow_to_open = True
 
     def __init__(self, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> None:
@@ -91,8 +93,11 @@ class Spark(SqlEngine):
 
     def adapt(self, node: exp.Expression) -> exp.Expression:
         """Return what stands for a node in Spark's dialect."""
-        if isinstance(node, exp.TryCast):
-            return if_written(node, node.copy())
+        match node:
+            case exp.TryCast():
+                return if_written(node, node.copy())
+            case exp.Anonymous() if is_look_up(node):
+                return _look_up(*node.expressions)
         return node
 
 
@@ -124,6 +129,15 @@ def _session(address: str, timeout: float) -> tuple[Any, bool]:
             "Cannot connect to Spark.", hint="Check the address, and that Java 17 or newer is installed."
         )
     return session, True
+
+
+def _look_up(labels: exp.Expression, written: exp.Expression) -> exp.Expression:
+    """Return the least cell of a label, which Spark finds by a join; maps of its own it would search."""
+    parsed = exp.Anonymous(this="from_json", expressions=[labels, exp.Literal.string("map<string,int>")])
+    listed = exp.select(exp.Anonymous(this="explode", expressions=[parsed]))
+    same = exp.EQ(this=exp.column("key", table="labels"), expression=written)
+    cell = exp.Min(this=exp.column("value", table="labels"))
+    return exp.select(cell).from_(listed.subquery("labels")).where(same).subquery()
 
 
 def _column(name: str, type_: str) -> SourceColumn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import re
 import sqlite3
@@ -20,6 +21,7 @@ from sharewell.engine.base import (
     SourceColumn,
     SqlEngine,
     choose_columns,
+    is_look_up,
     is_nan_test,
     version_of_files,
 )
@@ -42,10 +44,13 @@ class SQLite(SqlEngine):
     """
 
     dialect = "sqlite"
+    has_maps = True
 
     def __init__(self, path: Path, table: str | None, wanted: Sequence[str], timeout: float) -> None:
         self._path = path
         self._deadline = math.inf
+        #: The functions that look labels up, by the JSON object of the labels.
+        self._look_ups: dict[str, str] = {}
         self._connection = self._try(
             lambda: sqlite3.connect(
                 f"{path.resolve().as_uri()}?mode=ro",
@@ -139,12 +144,24 @@ class SQLite(SqlEngine):
             case exp.EQ() if is_nan_test(node):
                 # SQLite stores NaN as NULL, but text can say it.
                 return _call("is_nan", node.this.find(exp.Column))
+            case exp.Anonymous() if is_look_up(node):
+                labels, written = node.expressions
+                return _call(self._look_up(labels.name), written)
             case exp.MD5():
                 written = exp.cast(node.this, exp.DataType.build("blob"))
                 return exp.Anonymous(this="md5", expressions=[written])
             case exp.Floor():
                 return exp.Anonymous(this="to_floor", expressions=[node.this])
         return node
+
+    def _look_up(self, labels: str) -> str:
+        """Return the function that looks up the bytes of a text among labels."""
+        if labels not in self._look_ups:
+            name = f"look_up_{len(self._look_ups)}"
+            cells = {label.encode(): cell for label, cell in json.loads(labels).items()}
+            self._connection.create_function(name, 1, cells.get, deterministic=True)
+            self._look_ups[labels] = name
+        return self._look_ups[labels]
 
 
 def _column(name: str, type_: str) -> SourceColumn:

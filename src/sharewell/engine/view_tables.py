@@ -101,7 +101,7 @@ class ViewEngine:
         #: The first runs the statements; each of the others knows its own table.
         self._engines = engines
         self.has_enumerations = engines[0].has_enumerations
-        self.has_json_objects = engines[0].has_json_objects
+        self.has_maps = engines[0].has_maps
         self.slow_to_open = engines[0].slow_to_open
         self.relation: Any = view.tree
         names = {name.casefold(): name for name in view.columns}
