@@ -16,6 +16,7 @@ def commands(tmp_path):
     """The only folder in which the script finds commands."""
     folder = tmp_path / "bin"
     folder.mkdir()
+    os.symlink(shutil.which("env") or "", folder / "env")
     return folder
 
 
@@ -56,6 +57,15 @@ def test_a_browser_that_is_there_is_left_alone(commands, tmp_path):
 def test_root_installs_the_package(commands, tmp_path):
     calls = installer(commands, tmp_path)
     command(commands, "id", "echo 0")
+    assert run(commands) == "fetch_chromium: Installing Debian's chromium.\n"
+    assert calls.read_text() == "install --yes --no-install-recommends chromium\n"
+
+
+def test_a_user_installs_it_with_a_sudo_that_asks_for_no_password(commands, tmp_path):
+    calls = installer(commands, tmp_path)
+    command(commands, "id", "echo 1000")
+    command(commands, "sudo", 'shift; exec "$@"')
+    command(commands, "true", "")
     assert run(commands) == "fetch_chromium: Installing Debian's chromium.\n"
     assert calls.read_text() == "install --yes --no-install-recommends chromium\n"
 

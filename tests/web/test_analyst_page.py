@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pyarrow.parquet
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 from tests.service.http.servers import running
@@ -173,6 +174,12 @@ def test_answers_are_downloaded_and_copied_without_a_token(served, opened):
     table = pyarrow.parquet.read_table(io.BytesIO(download("Parquet")))
     assert table["count"].to_pylist() == pytest.approx([float(row["count"]) for row in rows])
     assert download("PNG").startswith(b"\x89PNG")
+    ask(page, "SELECT COUNT(*), AVG(age) FROM people WHERE works", "Ask for free")
+    page.get_by_role("tab", name="Interval").click()
+    height = page.locator(".chart svg").bounding_box()["height"]
+    image = Image.open(io.BytesIO(download("PNG")))
+    # Both numbers are in the picture, which is not transparent.
+    assert (image.height, image.getpixel((0, 0))) == (2 * height + 48, (255, 255, 255, 255))
     for language, part in (("Python", "sharewell.connect"), ("R", "req_body_json"), ("curl", "curl -s")):
         page.get_by_role("button", name="Copy as").click()
         page.get_by_role("menuitem", name=f"as {language}", exact=True).click()
@@ -194,6 +201,10 @@ def test_a_form_writes_the_sql(served, opened):
     form.get_by_role("button", name="+ condition").click()
     form.get_by_label("Column").select_option("region")
     form.get_by_label("Value").select_option(label="south")
+    # The next condition is on a column that has none yet.
+    form.get_by_role("button", name="+ condition").click()
+    expect(form.get_by_label("Column").nth(1)).to_have_value("age")
+    form.get_by_role("button", name="Remove this condition").nth(1).click()
     form.get_by_label("Group by").select_option("works")
     editor = page.get_by_label("Question in SQL")
     expect(editor).to_contain_text("SELECT works, AVG(age)")

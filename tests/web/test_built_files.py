@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sharewell.privacy.ledger import SECRET
+from sharewell.service.ledger.codec import KINDS
 from tests.service.http.servers import problem, running, write_dataset
 
 WEB = Path(__file__).parents[2] / "web"
@@ -41,6 +43,12 @@ def test_the_bundle_is_small():
     # The form to sign in is there before the editor is.
     page = (STATIC / "index.html").read_text()
     assert sum(size for name, size in sizes.items() if name in page) < MOST_BYTES_TO_SIGN_IN
+
+
+def test_every_kind_of_event_is_shown_in_words():
+    text = (WEB / "src" / "curator" / "events.js").read_text()
+    shown = {name for name, kind in KINDS.items() if kind not in SECRET}
+    assert {name for name in shown if f"\n  {name}: [" not in text} == set()
 
 
 def test_the_lock_names_no_host_and_pins_every_package():

@@ -204,6 +204,7 @@ def test_a_curator_adds_an_analyst_rotates_a_token_and_removes_the_analyst(judge
     assert judged.client(token).get("/v1/datasets").json()["name"] == name
     page.get_by_role("button", name="Close").click()
     page.get_by_role("button", name=f"New token for {name}").click()
+    check_looks(page)
     page.get_by_role("button", name="Issue a new token").click()
     expect(page.locator(".token")).not_to_have_text(token)
     renewed = page.locator(".token").inner_text()

@@ -144,8 +144,11 @@ export function Line({ rows, column, columns, title }) {
   const y = (value) => top + (1 - (Math.min(Math.max(value, from), to) - from) / (to - from)) * (height - top - bottom);
   const known = fields.map((field, at) => [field, at]).filter(([field]) => field.value !== null);
   const band = [...known.map(([field, at]) => `${x(at)} ${y(high(field))}`), ...[...known].reverse().map(([field, at]) => `${x(at)} ${y(low(field))}`)];
-  const rough = rows.length / Math.max(2, (width - left) / 64);
+  const labels = rows.map((row) => shorten(label(row[0]), 10));
+  const rough = rows.length / Math.max(2, (width - left) / (7 * Math.max(...labels.map((each) => each.length)) + 24));
   const step = [1, 2, 5, 10, 20, 50, 100].find((each) => each >= rough) ?? Math.ceil(rough);
+  // Where the points are close, the dots are no wider than the line.
+  const dot = Math.min(3.5, Math.max(0.4, (x(1) - x(0)) / 4 - 0.6));
   // Numbers are marked at multiples of the step, wherever they begin.
   const first = Number.isInteger(rows[0][0]) ? (step - (((rows[0][0] % step) + step) % step)) % step : 0;
   return (
@@ -160,10 +163,10 @@ export function Line({ rows, column, columns, title }) {
               </text>
             </g>
           ))}
-          {rows.map((row, at) =>
+          {rows.map((_, at) =>
             at >= first && (at - first) % step === 0 ? (
               <text key={at} x={x(at)} y={height - bottom + 18} text-anchor="middle">
-                {shorten(label(row[0]), 10)}
+                {labels[at]}
               </text>
             ) : null,
           )}
@@ -177,7 +180,7 @@ export function Line({ rows, column, columns, title }) {
         <path class="band" d={`M${band.join("L")}Z`} />
         <path class="line" d={`M${known.map(([field, at]) => `${x(at)} ${y(field.value)}`).join("L")}`} />
         {known.map(([field, at]) => (
-          <circle key={at} class={crossesZero(field) ? "dot open" : "dot"} cx={x(at)} cy={y(field.value)} r={rows.length > 40 ? 2.5 : 3.5}>
+          <circle key={at} class={crossesZero(field) ? "dot open" : "dot"} cx={x(at)} cy={y(field.value)} r={dot}>
             <title>{`${label(rows[at][0])}: ${estimate(field)}`}</title>
           </circle>
         ))}
@@ -214,7 +217,7 @@ export function HeatMap({ rows, column, title, columns }) {
         <g class="axis">
           {across.map((name, at) => (
             <text key={name} x={left + cell * (at + 0.5)} y={36} text-anchor="middle">
-              {shorten(name, Math.floor(cell / 7))}
+              {shorten(name, Math.floor((cell - 4) / 7.2))}
             </text>
           ))}
           {down.map((name, at) => (
@@ -246,35 +249,44 @@ export function HeatMap({ rows, column, title, columns }) {
   );
 }
 
-/** One row: each number on a scale of its own, with its interval. */
+const INTERVAL = 112;
+
+/** A number and its interval, on a scale of its own. */
+function Interval({ name, field, width }) {
+  const half = halfWidth(field);
+  const text = (
+    <text class="value" x={width / 2} y="16" text-anchor="middle">
+      {name && <tspan class="margin">{shorten(name, 24)} </tspan>}
+      {estimate(field)}
+    </text>
+  );
+  if (field.value === null || !Number.isFinite(half)) return text;
+  const [from, to] = [low(field) - 0.6 * half, high(field) + 0.6 * half];
+  const scale = (value) => 24 + ((value - from) / (to - from || 1)) * (width - 48);
+  return (
+    <>
+      <XAxis scale={scale} values={ticks(from, to, Math.max(4, Math.floor(width / 90)))} y={84} top={28} />
+      <rect class="band" x={scale(low(field))} y="38" width={Math.max(1, scale(high(field)) - scale(low(field)))} height="28" rx="4" />
+      <Whisker field={field} x={scale} y={52} size={14} />
+      <circle class={crossesZero(field) ? "dot open" : "dot"} cx={scale(field.value)} cy="52" r="6" />
+      {text}
+    </>
+  );
+}
+
+/** One row: each number with its interval. */
 export function Intervals({ rows, columns }) {
   const [parent, width] = useWidth();
-  const shown = columns.map((each, at) => [each, rows[0]?.[at]]).filter(([each, field]) => each.kind === "number" && field);
+  const shown = columns.map((each, at) => [each.name, rows[0]?.[at], each.kind]).filter(([, field, kind]) => kind === "number" && field);
   return (
     <div class="chart" ref={parent}>
-      {shown.map(([each, field]) => {
-        const half = halfWidth(field);
-        if (field.value === null || !Number.isFinite(half))
-          return (
-            <p key={each.name}>
-              {each.name}: {estimate(field)}
-            </p>
-          );
-        const [from, to] = [low(field) - 0.6 * half, high(field) + 0.6 * half];
-        const scale = (value) => 40 + ((value - from) / (to - from || 1)) * (width - 80);
-        return (
-          <svg key={each.name} width={width} height="112" role="img" aria-label={`${each.name}: ${estimate(field)}`}>
-            <XAxis scale={scale} values={ticks(from, to, Math.max(3, Math.floor(width / 90)))} y={84} top={20} />
-            <rect class="band" x={scale(low(field))} y="38" width={Math.max(1, scale(high(field)) - scale(low(field)))} height="28" rx="4" />
-            <Whisker field={field} x={scale} y={52} size={14} />
-            <circle class={crossesZero(field) ? "dot open" : "dot"} cx={scale(field.value)} cy="52" r="6" />
-            <text class="value" x={scale(field.value)} y="16" text-anchor="middle">
-              {shown.length > 1 && <tspan class="margin">{shorten(each.name, 24)} </tspan>}
-              {estimate(field)}
-            </text>
-          </svg>
-        );
-      })}
+      <svg width={width} height={INTERVAL * shown.length} role="img" aria-label={shown.map(([name, field]) => `${name}: ${estimate(field)}`).join("; ")}>
+        {shown.map(([name, field], at) => (
+          <g key={at} transform={`translate(0 ${INTERVAL * at})`}>
+            <Interval name={shown.length > 1 ? name : ""} field={field} width={width} />
+          </g>
+        ))}
+      </svg>
     </div>
   );
 }

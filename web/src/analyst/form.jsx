@@ -53,14 +53,14 @@ function Filter({ filter, known, onChange, onRemove }) {
     <li class="filter">
       <Select label="Column" value={filter.column} options={known.map((each) => [each.name, each.name])} onChange={(name) => onChange(newFilter(known.find((each) => each.name === name)))} />
       {filter.operator === "between" ? (
-        <>
+        <span class="bounds">
           from {bound("value", "From")} to {bound("upTo", "To")}
-        </>
+        </span>
       ) : (
-        <>
+        <span class="bounds">
           <Select label="Comparison" value={filter.operator} options={[["is", "is"], ["is not", "is not"]]} onChange={(operator) => onChange({ ...filter, operator })} />
           <Select label="Value" value={String(at)} options={column.labels.map((each, index) => [String(index), label(each)])} onChange={(index) => onChange({ ...filter, value: column.labels[Number(index)] })} />
-        </>
+        </span>
       )}
       <button type="button" class="plain icon" aria-label="Remove this condition" onClick={onRemove}>
         ✕
@@ -86,6 +86,7 @@ export function QuestionForm() {
     const names = numericNames(info, aggregate);
     change({ aggregate, of: names.includes(form.of) ? form.of : names[0] });
   };
+  const unused = known.find((each) => !form.filters.some((filter) => filter.column === each.name)) ?? known[0];
   const free = known.filter((each) => !form.groups.includes(each.name));
   return (
     <section class="form" aria-label="Build a question">
@@ -107,7 +108,7 @@ export function QuestionForm() {
             />
           ))}
           <li>
-            <button type="button" class="plain" onClick={() => change({ filters: [...form.filters, newFilter(known[0])] })}>
+            <button type="button" class="plain" onClick={() => change({ filters: [...form.filters, newFilter(unused)] })}>
               + condition
             </button>
           </li>

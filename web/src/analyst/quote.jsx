@@ -13,14 +13,23 @@ const MOST_NAMED = 2;
 
 const PAUSED = "The curator has paused the dataset: no question is accepted until it is resumed.";
 
-/** The precision of an offer: ± for each column of numbers. */
+/** The precision of an offer in words: ± for each column of numbers. */
 function precision(quote, offer) {
   const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
   if (!names.length) return "public, without noise";
   const known = offer.errors.map((pair, at) => pair && [QUANTILE * pair[0], names[at]]).filter(Boolean);
   if (!known.length) return "precision not known in advance";
   const show = (half) => `± ${number(half, half)}`;
-  if (known.length <= MOST_NAMED) return known.map(([half, name]) => (names.length > 1 ? `${show(half)} (${name})` : show(half))).join(", ");
+  if (names.length === 1) return show(known[0][0]);
+  if (known.length <= MOST_NAMED)
+    return known.map(([half, name], at) => [
+      at > 0 && ", ",
+      show(half),
+      <span class="name" key={name}>
+        {" "}
+        <Text>{name}</Text>
+      </span>,
+    ]);
   const halves = known.map(([half]) => half);
   const [least, most] = [show(Math.min(...halves)), show(Math.max(...halves))];
   return `${least === most ? least : `${least} to ${most}`} (${known.length} columns)`;

@@ -22,16 +22,19 @@ const SOURCES = {
   public: "public, without noise",
 };
 
-/** A small picture of a number and its interval, on the scale of its column. */
-function ErrorBar({ field, from, to, width }) {
+/** A small picture of a number and its interval, on the scale of its column, as wide as the column. */
+function ErrorBar({ field, from, to }) {
   const half = halfWidth(field);
   if (field.value === null || !Number.isFinite(half) || !(to > from)) return null;
-  const at = (value) => 2 + ((value - from) / (to - from)) * (width - 4);
+  const at = (value) => `${(100 * (value - from)) / (to - from)}%`;
   const crosses = low(field) < 0 && high(field) > 0;
   return (
-    <svg class="error-bar" width={width} height="16" aria-hidden="true">
+    <svg class="error-bar" width="100%" height="16" aria-hidden="true">
       {from < 0 && <line class="zero" x1={at(0)} x2={at(0)} y1="0" y2="16" />}
-      <path class="whisker" d={`M${at(low(field))} 8H${at(high(field))}M${at(low(field))} 4v8M${at(high(field))} 4v8`} />
+      <line class="whisker" x1={at(low(field))} x2={at(high(field))} y1="8" y2="8" />
+      {[low(field), high(field)].map((end, index) => (
+        <line class="whisker" key={index} x1={at(end)} x2={at(end)} y1="4" y2="12" />
+      ))}
       <circle class={crosses ? "dot open" : "dot"} cx={at(field.value)} cy="8" r="3.5" />
     </svg>
   );
@@ -46,9 +49,10 @@ function Table({ answer }) {
     const ends = rows.flatMap((row) => [low(row[at]), high(row[at])]).filter(Number.isFinite);
     return [Math.min(0, ...ends), Math.max(0, ...ends)];
   });
+  const numbers = scales.filter(Boolean).length;
   return (
     <div class="table-scroll" tabIndex={0} role="group" aria-label="Table of the answer">
-      <table class={scales.filter(Boolean).length > 1 ? "answer many" : "answer"}>
+      <table class={`answer ${numbers > 2 ? "many" : numbers > 1 ? "two" : ""}`}>
         <thead>
           <tr>
             {columns.map((each, at) => [
@@ -76,7 +80,7 @@ function Table({ answer }) {
                       {margin(row[at])}
                     </td>,
                     <td key={`${at} bar`} class="bar">
-                      <ErrorBar field={row[at]} from={scales[at][0]} to={scales[at][1]} width={scales.filter(Boolean).length > 2 ? 96 : 240} />
+                      <ErrorBar field={row[at]} from={scales[at][0]} to={scales[at][1]} />
                     </td>,
                   ]
                 ),
@@ -110,7 +114,12 @@ function Footer({ ticket }) {
             <Text>{payer}</Text>
           </>
         )}
-        {sources.length > 0 && " · ± is a 95 % interval"}
+        {sources.length > 0 && (
+          <>
+            {" · "}
+            <span class="nowrap">± is a 95 % interval</span>
+          </>
+        )}
       </p>
       {answer.notes.map((note) => (
         <p class="note" key={note}>
@@ -132,7 +141,7 @@ function Downloads({ ticket, svg }) {
   };
   const png = async () => {
     const chart = await svg();
-    if (chart) save(await toPng(chart, getComputedStyle(document.body).backgroundColor), `${stem}.png`);
+    if (chart) save(await toPng(chart, getComputedStyle(chart.closest(".chart")).backgroundColor), `${stem}.png`);
   };
   return (
     <div class="downloads">

@@ -1,6 +1,6 @@
 // Fairness: the certificate as a picture, and what these settings promise.
 import { useWidth } from "../analyst/charts.jsx";
-import { number, plural } from "../format.js";
+import { number } from "../format.js";
 import { ProblemBox, Text } from "../ui.jsx";
 import { certificate, dataset, noCertificate } from "./state.js";
 
@@ -23,37 +23,46 @@ function verdict({ exact, holds, contradicted, mechanism }) {
   return holds ? ["good", "No analyst is worse off for sharing."] : ["bad", "At least one analyst is worse off for sharing."];
 }
 
+/** Below this width, names and figures are above the dots, not beside them. */
+const NARROW = 480;
+
 /** Paired dots: useful answers alone and here. */
 function Pairs({ standings }) {
   const [parent, width] = useWidth();
-  const left = Math.min(180, width * 0.3);
+  const narrow = width < NARROW;
+  const figures = standings.map((each) => `${number(each.here)} here, ${number(each.alone)} alone, of ${each.answers.toLocaleString("en-US")}`);
+  const widest = (texts) => Math.max(...texts.map((each) => each.length)) * 7 + 20;
+  const left = narrow ? 8 : Math.min(widest(standings.map((each) => each.analyst)), width * 0.3);
+  const right = narrow ? 8 : widest(figures);
+  const line = narrow ? 48 : 34;
   const most = Math.max(1, ...standings.flatMap((each) => [each.here, each.alone]));
-  const scale = (value) => left + (value / most) * (width - left - 108);
+  const scale = (value) => left + (value / most) * (width - left - right);
   return (
     <div class="chart" ref={parent}>
-      <svg width={width} height={standings.length * 34 + 12} role="img" aria-label="Useful answers of each analyst, here and alone">
+      <svg width={width} height={standings.length * line + 8} role="img" aria-label="Useful answers of each analyst, here and alone">
         {standings.map((each, at) => {
-          const y = at * 34 + 20;
+          const y = at * line + (narrow ? 34 : 18);
+          const text = narrow ? y - 18 : y + 4;
           const worse = each.here < each.alone;
           return (
             <g key={each.analyst}>
               <title>{`${each.analyst}: ${number(each.here)} useful answers here, ${number(each.alone)} alone, of ${each.answers}`}</title>
-              <text class="value" x={left - 12} y={y + 4} text-anchor="end">
+              <text class="value" x={0} y={text}>
                 {each.analyst}
               </text>
-              <line class="grid" x1={left} x2={width - 108} y1={y} y2={y} />
+              <line class="grid" x1={left} x2={width - right} y1={y} y2={y} />
               <line class={worse ? "pair worse" : "pair"} x1={scale(each.alone)} x2={scale(each.here)} y1={y} y2={y} />
               <circle class="alone" cx={scale(each.alone)} cy={y} r="6" />
               <circle class={worse ? "here worse" : "here"} cx={scale(each.here)} cy={y} r="6" />
-              <text x={width - 4} y={y + 4} text-anchor="end">
-                {number(each.here)} of {each.answers}
+              <text x={width} y={text} text-anchor="end">
+                {figures[at]}
               </text>
             </g>
           );
         })}
       </svg>
       <p class="legend">
-        <span class="key dot-alone" /> alone, with the own share <span class="key dot-here" /> here
+        <span class="key dot-alone" /> alone, with their own share <span class="key dot-here" /> here
       </p>
     </div>
   );
@@ -81,7 +90,7 @@ export function Fairness() {
         <h2>Certificate</h2>
         <p class="verdict-text">{text}</p>
         <p class="muted">
-          Judged up to {plural(report.entries, "entry", "entries")} of {judged.toLocaleString("en-US")}; {report.checked.toLocaleString("en-US")} checked by a second implementation.
+          Judged up to entry {report.entries.toLocaleString("en-US")} of {judged.toLocaleString("en-US")}; {report.checked.toLocaleString("en-US")} checked by a second implementation.
         </p>
         {pair && report.holds !== null && <WorstPair of={pair} />}
       </section>

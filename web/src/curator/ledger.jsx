@@ -2,56 +2,14 @@
 import { useState } from "preact/hooks";
 
 import { session } from "../api.js";
-import { plural, showAmount } from "../format.js";
+import { plural } from "../format.js";
 import { ProblemBox, Text, notify, save } from "../ui.jsx";
+import { kindName, summary } from "./events.js";
 import { Verify } from "./verify.jsx";
 import { events, exportEvents, loadEvents, loadOlder, total } from "./state.js";
 
 const SHOWN = 200;
 const MOST_DETAIL = 4000;
-
-const bill = (of) =>
-  Object.entries(of)
-    .map(([payer, cost]) => `${payer} ${showAmount(cost)}`)
-    .join(", ");
-
-/** What happened, in words. */
-function summary({ kind, content: of }) {
-  switch (kind) {
-    case "begun":
-      return "The dataset was begun.";
-    case "opened":
-      return `Opened with epsilon ${showAmount(of.epsilon.replace(/\/1$/, ""))}, ${of.neighbours}.`;
-    case "granted":
-      return `${of.payer} was granted a share of ${showAmount(of.share)}.`;
-    case "left":
-      return `${of.payer} left.`;
-    case "configured":
-      return "The service started with these settings.";
-    case "charged":
-      return `Charged: ${bill(of.bill)}.`;
-    case "released":
-      return `Released ${plural(of.values.length + of.rest, "number")} for event ${of.charge}.`;
-    case "asked":
-      return `${of.analyst} asked${of.pay ? "" : " for free"}: ${of.question.sql}`;
-    case "answered":
-      return `Question ${of.asked} was answered (${plural(of.answers.length, "number")}).`;
-    case "answeredfree":
-      return `Question ${of.asked} was answered for free (${plural(of.size, "number")}).`;
-    case "refused":
-      return `Question ${of.asked} was refused: ${of.message}`;
-    case "turn":
-      return `Turn of ${plural(of.asked.length, "question")}.`;
-    case "done":
-      return `${of.analyst} is done for now.`;
-    case "curatoraction":
-      return `${of.curator || "The command line"}: ${of.action.replaceAll("-", " ")}${of.subject ? ` (${of.subject})` : ""}.`;
-    case "recovered":
-      return `Recovered: ${bill(of.bill)} was booked as spent.`;
-    default:
-      return kind;
-  }
-}
 
 function EventRow({ event }) {
   const [open, setOpen] = useState(false);
@@ -60,7 +18,7 @@ function EventRow({ event }) {
     <li class="event">
       <button type="button" class="plain event-line" aria-expanded={open} onClick={() => setOpen(!open)}>
         <span class="event-number">{event.number}</span>
-        <span class="event-kind">{event.kind}</span>
+        <span class="event-kind">{kindName(event.kind)}</span>
         <span class="event-text">
           <Text>{summary(event)}</Text>
         </span>
@@ -73,6 +31,13 @@ function EventRow({ event }) {
       )}
     </li>
   );
+}
+
+/** How many events are shown, of those that were read, of all. */
+function counted(found, read) {
+  const all = plural(total.value, "event");
+  if (read < total.value) return `${found.toLocaleString("en-US")} of the newest ${read.toLocaleString("en-US")} events; the ledger has ${all}.`;
+  return found < read ? `${found.toLocaleString("en-US")} of ${all}.` : `${all}.`;
 }
 
 export function Ledger() {
@@ -104,7 +69,7 @@ export function Ledger() {
             <option value="">all kinds</option>
             {kinds.map((each) => (
               <option key={each} value={each}>
-                {each}
+                {kindName(each)}
               </option>
             ))}
           </select>
@@ -116,9 +81,7 @@ export function Ledger() {
             {progress || "Export"}
           </button>
         </div>
-        <p class="muted">
-          {plural(found.length, "event")} of the newest {events.value.length.toLocaleString("en-US")}; the ledger has {total.value.toLocaleString("en-US")}.
-        </p>
+        <p class="muted">{counted(found.length, events.value.length)}</p>
         <ol class="events">
           {found.slice(0, SHOWN).map((each) => (
             <EventRow event={each} key={each.number} />
