@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -288,6 +289,91 @@ def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(
                 assert before == pytest.approx(float(expected[1]), rel=1e-6)
                 # Without what 10^-8 of its precision says, an estimate is 10^-4 of its error off.
                 assert abs(Fraction(value) - expected[0]) <= 1e-3 * math.sqrt(expected[1])
+
+
+# Seeds of more rows than are written out
+
+
+def hostile_pattern(pattern: str, weight: int, count: int) -> list[list[tuple[int, int]]]:
+    """Rows as pairs of a place and a weight, each made to spoil what the others say."""
+    return {
+        "chain": [[(0, 1)], *([(at, weight), (at + 1, 1)] for at in range(count - 2))],
+        "star": [[(0, weight), (at, 1)] for at in range(1, count - 1)],
+        "near": [
+            [(0, weight), (1, weight - 1)],
+            [(0, weight - 1), (1, weight - 2)],
+            [(0, weight), (1, weight - 1), (2, 1)],
+            [(2, weight), (3, 1)],
+            [(2, weight), (3, 1), (4, 1)],
+        ],
+    }[pattern]
+
+
+def beside_many_cells(cells: int, places: list[int], variance: float) -> tuple[Any, ...]:
+    """A vague seed of many cells; the exact estimates need only the cells that are weighed."""
+    domain = line_of(cells)
+    known, exact = Reconstruction(seed.identity(domain)), ExactMeasured(len(places))
+    values = np.rint(np.random.default_rng(cells).normal(100, variance**0.5, cells))
+    known.observe_seed(values, variance)
+    for at, place in enumerate(places):
+        unit = [int(at == other) for other in range(len(places))]
+        exact.add(unit, values[place], 1 / known.measurements.seed_precision)
+    return known, exact, lambda weights: np.bincount(places, weights, cells)
+
+
+def beside_a_large_table(cells: int, places: list[int], variance: float) -> tuple[Any, ...]:
+    """A vague table of many rows that leaves two thirds of the cells open."""
+    domain = Domain([Integer("a", 0, cells - 1), Integer("b", 0, 2)])
+    known, exact = Reconstruction(MarginalSeed.of(domain, [("a",)])), ExactMeasured(3 * len(places))
+    values = np.rint(np.random.default_rng(cells).normal(100, variance**0.5, cells))
+    known.observe_seed(values, np.full(cells, variance))
+    for at, place in enumerate(places):
+        exact.add([int(other // 3 == at) for other in range(3 * len(places))], values[place], variance)
+    every = [3 * place + b for place in places for b in range(3)]
+    return known, exact, lambda weights: np.bincount(every, weights, 3 * cells)
+
+
+@pytest.mark.parametrize("pattern", ["chain", "star", "near"])
+@pytest.mark.parametrize(
+    ("beside", "cells"),
+    [(beside_many_cells, 600), (beside_many_cells, 4096), (beside_a_large_table, 600)],
+    ids=["600 cells", "4,096 cells", "a table of 600 rows"],
+)
+@pytest.mark.parametrize(("spread", "suited"), [(2e6, True), (3e8, True), (1e10, False), (1e14, False)])
+def test_beside_a_vague_seed_of_many_rows_answers_are_exact_or_not_sold(
+    spread, suited, beside, cells, pattern
+):
+    """Up to a spread of 10^9 doubles suffice; beyond, no row is sold, and no variance is too small."""
+    count = 6
+    places = [5, 599, 17, 300, 41, 2][: count if beside is beside_many_cells else 2]
+    for weight in (10**3, 10**6):
+        known, exact, vector = beside(cells, places, 2.0 * spread)
+        rows = [
+            np.array([dict(pairs).get(at, 0) for at in range(exact.cells)])
+            for pairs in hostile_pattern(pattern, weight, count)
+        ]
+        asked = [*rows, *np.eye(exact.cells, dtype=int), np.ones(exact.cells, dtype=int)]
+        domain = known.measurements.strategy.domain
+        queries = [LinearQuery.from_vector(domain, vector(row).astype(np.int64)) for row in asked]
+        promised, suits = np.zeros(0), True
+        for at, (row, query) in enumerate(zip(rows, queries, strict=False)):
+            noise = np.array([2.0 * row.max() ** 2])
+            suits &= known.suits([query], noise)
+            if at == len(rows) - 1:
+                promised = known.variances_after(queries, [query], noise)
+            known.observe([query], np.array([1000.0 * at]), noise)
+            exact.add(row.tolist(), 1000.0 * at, noise.item())
+        assert suits == suited
+        values, variances = known.estimate(queries)
+        for row, value, *both in zip(asked, values, variances, promised, strict=True):
+            expected = exact.estimate(row.tolist())
+            if expected is None:
+                assert both == [math.inf] * 2
+            elif suits:
+                assert both == pytest.approx([float(expected[1])] * 2, rel=1e-6)
+                assert abs(Fraction(value) - expected[0]) <= 1e-5 * math.sqrt(expected[1])
+            else:
+                assert min(both) >= float(expected[1]) * (1 - 1e-6)
 
 
 def test_a_measured_row_has_its_own_value_where_no_solver_can_do_better(monkeypatch):

@@ -51,8 +51,6 @@ def solvers(case: Case):
         yield Dense.of
     if determined and case.strategy.is_identity:
         yield Sparse
-    if determined and case.domain.size <= FEW:
-        yield Contrasts.beside_vague_seed
 
 
 def made(solver, measurements):

@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from sharewell.config import parse_config
-from sharewell.errors import QueryTooComplex, RequestError, TooMany
+from sharewell.errors import QueryError, QueryTooComplex, RequestError, TooMany
 from sharewell.mechanisms.base import Work
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.privacy.ledger import AnsweredFree, Asked, Charged, Ending, MemoryLedger, Turn
@@ -281,6 +281,19 @@ def test_a_question_that_takes_too_long_is_refused_and_costs_nothing():
             assert refusal.value.hint
         assert status(service, "ann") == before
         assert service.ask("ann", SMALL).answers
+
+
+def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():
+    """A seed of 625 cells for next to nothing: no double holds both it and a paid answer."""
+    text = WIDE.format(seed="identity", high=24) + 'seed_fraction = "1/100000000"'
+    with serve(parse_config(text)) as service:
+        before = status(service, "ann")
+        for refused in (service.ask, service.quote):
+            with pytest.raises(QueryError, match="seed knows far too little") as refusal:
+                refused("ann", "SELECT COUNT(*) FROM people WHERE a < 5")
+            assert "seed_fraction" in str(refusal.value.hint)
+        assert status(service, "ann") == before
+        assert service.ask("ann", "SELECT COUNT(*) FROM people WHERE a < 5", pay=False).answers
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(monkeypatch):

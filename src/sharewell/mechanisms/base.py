@@ -253,6 +253,13 @@ class Mechanism(ABC):
         cells = float(min(self.domain.size, MAX_DENSE))
         return Work(rows * cells, 8 * cells)
 
+    def can_sell(self, question: Question, analyst: str) -> bool:
+        """Whether answers would still be exact once an analyst has paid for a question.
+
+        What it looks at is public; once it is true of a question, it stays true.
+        """
+        return True
+
     def _normalize(self, question: Question, analyst: str) -> tuple[ParallelBlock, tuple[int, ...], int]:
         """The question's non-empty rows as disjoint rows, their places in it, and its size."""
         self.require(analyst)

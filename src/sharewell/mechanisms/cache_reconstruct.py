@@ -309,6 +309,14 @@ class CacheReconstruct(Mechanism):
         operations += PER_PAIR * sum(n**2 for n in (q.product_count for q in queries) if n > 1)
         return Work(operations, memory)
 
+    def can_sell(self, question: Question, analyst: str) -> bool:
+        """Not rows far more precise than the seed, where that has too many rows to be written out."""
+        if self._reconstruction.suits_any_row or not self.best_estimates:
+            return True
+        rows = self._bought_by(question)
+        noise = self.curator.variances(rows, self.query_budget) if len(rows) else np.zeros(0)
+        return self._reconstruction.suits(rows, noise)
+
     def _bought_by(self, question: Question) -> ParallelBlock:
         """The rows that a question would buy, as far as they were not measured."""
         block = ParallelBlock(self.domain, [question]) if isinstance(question, LinearQuery) else question

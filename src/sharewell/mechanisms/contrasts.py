@@ -15,11 +15,9 @@ identity; without a seed it is least squares in square-root form (Peters and Wil
 The basis is chosen so that no coefficient exceeds 64 in units of noise. So no weights that an analyst
 may choose spoil another's answers.
 
-A *vague* seed has far more variance than the rows, and in doubles nothing is left of them beside it.
-Then whole rows, and not their open parts alone, are written as combinations of independent ones. In the
-contrasts of the others the seed's covariances cancel, exactly; the independent rows are contrasts
-themselves, with what the seed says of them. A vague seed of few rows needs no prior at all: its rows
-are measured rows, and the basis is chosen among them too.
+Beside a seed that has rho times the variance of a row, rounding changes variances by about 10^-15 rho,
+as if the rows had a little more or less noise, and by no more whatever the weights are. A *vague* seed
+of few rows needs no prior: its rows are measured rows, and the basis is chosen among them too.
 """
 
 from __future__ import annotations
@@ -38,7 +36,6 @@ from sharewell.mechanisms.block_factor import BlockFactor
 from sharewell.mechanisms.marginal_seed import MarginalPrior
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Prior, Unsuitable
 from sharewell.mechanisms.open_parts import NONE, Combination, OpenParts
-from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
@@ -48,7 +45,7 @@ Integers = NDArray[np.int64]
 #: determinant of the basis by more than this, so that exchanges end.
 LARGEST = 64
 #: What rounding may take from a variance of which nothing is known but that it cannot be less.
-ALMOST = 1 - 1e-6
+ALMOST = 1 - 1e-4
 #: How many queries are solved for at a time.
 CHUNK = 256
 #: Operations beside open parts, measured: for a query, for it and a row, and to add a row.
@@ -58,18 +55,12 @@ PER_QUERY, PER_PAIR, PER_ROW = 60_000.0, 300.0, 1_500_000.0
 class Contrasts:
     """Keeps the paid rows, and a triangular factor of their contrasts' covariances."""
 
-    def __init__(self, prior: Prior, domain: Domain | None = None) -> None:
-        """A domain means that the seed is vague: it determines everything, but next to nothing."""
+    def __init__(self, prior: Prior) -> None:
         self._prior = prior
-        self._vague = domain is not None
-        #: Exact algebra over the open parts, or over whole rows; None where nothing is open.
-        self._parts: OpenParts | None = None
-        if domain is not None:
-            self._parts = OpenParts(MarginalPrior(domain))
-        elif isinstance(prior, MarginalPrior):
-            self._parts = OpenParts(prior)
+        #: Exact algebra over the open parts; None where nothing is open.
+        self._parts = OpenParts(prior) if isinstance(prior, MarginalPrior) else None
         #: The rows, stored for their covariances.
-        self._rows: Any = self._parts.rows if self._parts and not self._vague else prior.rows()
+        self._rows: Any = self._parts.rows if self._parts else prior.rows()
         self._queries: tuple[LinearQuery, ...] = ()
         self._places: dict[str, int] = {}
         #: The rows' values less the seed's estimates, and the variances of their noise.
@@ -93,11 +84,6 @@ class Contrasts:
         if rows is not None:
             solver.observe(rows)
         return solver
-
-    @classmethod
-    def beside_vague_seed(cls, measurements: Measurements) -> Contrasts:
-        """The solver that has seen a seed which determines everything, and next to nothing."""
-        return cls(measurements.prior()[0], measurements.strategy.domain)
 
     @classmethod
     def of_all_rows(cls, measurements: Measurements) -> Contrasts:
@@ -124,10 +110,10 @@ class Contrasts:
         first = len(self._queries)
         new = range(first, first + len(batch.rows))
         found = self._parts.append(batch.rows) if self._parts else [NONE] * len(new)
-        if self._parts and not self._vague:
+        if self._parts:
             self._rows = self._parts.rows
         for row, query, combination in zip(new, batch.rows, found, strict=True):
-            if self._parts is None or self._vague:
+            if self._parts is None:
                 self._rows.append(query)
             if combination is not None:
                 self._combinations[row] = combination
@@ -141,7 +127,7 @@ class Contrasts:
             self._start_again()
             return
         shared = self._remember(new)
-        added = [row for row in new if self._vague or row in self._combinations]
+        added = [row for row in new if row in self._combinations]
         self._contrasts = [*self._contrasts, *added]
         self._matrix = None
         if added:
@@ -166,10 +152,10 @@ class Contrasts:
     def _extend(self, added: Sequence[int], shared: Vector) -> None:
         """Add contrasts to the factor."""
         first = len(self._queries) - len(shared)
-        combinations = [self._combinations.get(row) for row in added]
+        combinations = [self._combinations[row] for row in added]
         chosen = shared[[row - first for row in added]]
         own = chosen[np.arange(len(added)), added]
-        columns, own = self._errors(chosen, own, combinations, added)
+        columns, own = self._errors(chosen, own, combinations)
         old = len(self._solved)
         between = self._factor.solve(columns[:old])
         inner = columns[old:]
@@ -181,8 +167,7 @@ class Contrasts:
         except LinAlgError:
             raise Unsuitable("rows far more precise than the seed") from None
         # The noise of a row outside the basis is in no other contrast.
-        alone = np.array([found is not None for found in combinations])
-        if (corner.diagonal() ** 2 < self._noise[added] * ALMOST)[alone].any():
+        if (corner.diagonal() ** 2 < self._noise[added] * ALMOST).any():
             raise Unsuitable("rows far more precise than the seed")
         misses = np.array([self._miss(row) for row in added]) - between.T @ self._solved
         self._solved = np.concatenate([self._solved, solve_triangular(corner, misses, lower=True)])
@@ -191,7 +176,7 @@ class Contrasts:
     def _start_again(self) -> None:
         """Compute the factor anew, after the basis has changed."""
         rows = range(len(self._queries))
-        self._contrasts = [row for row in rows if self._vague or row in self._combinations]
+        self._contrasts = [row for row in rows if row in self._combinations]
         self._factor, self._solved, self._matrix = BlockFactor(), np.zeros(0), None
         if self._contrasts and self._covariances is not None:
             self._extend(self._contrasts, self._covariances)
@@ -217,7 +202,7 @@ class Contrasts:
                     raise AssertionError("a row of the basis depends on what replaces it")
                 self._combinations[row] = found
             new, changed = range(len(self._noise)), True
-        if parts is not None and not self._vague:
+        if parts is not None:
             self._rows = parts.rows  # Other primes may have been taken.
         return changed
 
@@ -241,16 +226,14 @@ class Contrasts:
         for start in checked(range(0, len(queries), CHUNK), 1):
             chunk = queries[start : start + CHUNK]
             found = self._starts(chunk)
-            known = [at for at, each in enumerate(found) if each or self._vague]
+            known = [at for at, each in enumerate(found) if each]
             if not known:
                 continue
             places = start + np.array(known)
-            chosen, combinations = [chunk[at] for at in known], [found[at] for at in known]
+            chosen, combinations = [chunk[at] for at in known], [each for each in found if each]
             columns, own = self._solve(chosen, combinations)
             scales = np.array([float(query.scale) for query in chosen])
-            starts = np.array(
-                [each.factors @ self._misses[each.rows] if each else 0.0 for each in combinations]
-            )
+            starts = np.array([each.factors @ self._misses[each.rows] for each in combinations])
             seed = self._prior.means([query.primitive for query in chosen])
             values[places] = scales * (seed + starts + self._solved @ columns)
             variances[places] = scales**2 * (own - (columns**2).sum(axis=0))
@@ -272,7 +255,7 @@ class Contrasts:
         ]
 
     def _solve(
-        self, queries: Sequence[LinearQuery], combinations: Sequence[Combination | None]
+        self, queries: Sequence[LinearQuery], combinations: Sequence[Combination]
     ) -> tuple[Vector, Vector]:
         """The contrasts' covariances with the queries' errors, solved for; and their first variances."""
         primitive = [query.primitive for query in queries]
@@ -284,40 +267,24 @@ class Contrasts:
         self,
         shared: Vector,
         variances: Vector,
-        combinations: Sequence[Combination | None],
-        rows: Sequence[int] = (),
+        combinations: Sequence[Combination],
     ) -> tuple[Vector, Vector]:
         """The covariances of starts' errors with all contrasts, one column each; and their variances.
 
         Given are the seed's covariances of the queries with all rows, its variances of them, and where
-        they start; for rows that are added, which.
+        they start.
         """
         if self._parts is None or not self._parts.basis:
             return shared[:, self._contrasts].T, variances
         with_rows, own, noise = shared.copy(), variances.copy(), self._noise
         for at, found in enumerate(combinations):
-            if found is None:
+            if not len(found.rows) or self._covariances is None:
                 continue
-            if self._vague:
-                with_rows[at], own[at] = 0, 0
-                start = np.zeros(len(noise))
-            elif len(found.rows) and self._covariances is not None:
-                start = found.factors @ self._covariances[found.rows]
-            else:
-                continue
+            start = found.factors @ self._covariances[found.rows]
             start[found.rows] += found.factors * noise[found.rows]
             own[at] += found.factors @ (start[found.rows] - 2 * with_rows[at, found.rows])
             with_rows[at] -= start
         columns = with_rows[:, self._contrasts].T - self._coefficients @ with_rows.T
-        if self._vague:
-            # Of a query that does not start from rows, a contrast without the seed knows nothing,
-            # except by the noise of a row that is in the contrast and is the query itself.
-            outside = [at for at, found in enumerate(combinations) if found is None]
-            dependent = [at for at, row in enumerate(self._contrasts) if row in self._combinations]
-            columns[np.ix_(dependent, outside)] = 0
-            if rows:
-                noisy = self._coefficients[:, [rows[at] for at in outside]].toarray()
-                columns[:, outside] -= noisy * noise[[rows[at] for at in outside]]
         return columns, own
 
     @property
@@ -376,7 +343,7 @@ class Contrasts:
 
     def _unshare(self) -> None:
         self._parts = self._parts.copy() if self._parts else None
-        self._rows = self._parts.rows if self._parts and not self._vague else self._rows.copy()
+        self._rows = self._parts.rows if self._parts else self._rows.copy()
         self._places, self._combinations = dict(self._places), dict(self._combinations)
         self._shared = False
 

@@ -61,6 +61,10 @@ class Independent(Mechanism):
         """That of the instance with the most work."""
         return max((own.work(question, pay=pay) for own in self._alone.values()), default=Work(0.0, 0.0))
 
+    def can_sell(self, question: Question, analyst: str) -> bool:
+        """As the analyst's own instance says."""
+        return self._alone[analyst].can_sell(question, analyst)
+
     def join(self, analyst: str, share: Amount) -> None:
         """Admit a new analyst, with an instance of their own."""
         super().join(analyst, share)

@@ -45,6 +45,12 @@ class Factor:
                 return np.asarray(drops @ self._running[edges])
         return self.times(weights.astype(np.float64))
 
+    def norm(self, size: int) -> float:
+        """The largest sum of a row's absolute values."""
+        if self.matrix is None:
+            return 1.0 if self.kind == "unit" else float(size)
+        return float(np.abs(self.matrix).sum(axis=1).max())
+
     @cached_property
     def _running(self) -> Vector:
         """The running sums of the matrix's rows, beginning with zeros."""
@@ -86,6 +92,18 @@ class KroneckerSum:
     def product(cls, shape: Sequence[int], factors: Sequence[Factor]) -> KroneckerSum:
         """A single Kronecker product."""
         return cls(tuple(shape), tuple((factor,) for factor in factors), ((1.0, (0,) * len(factors)),))
+
+    @cached_property
+    def norm(self) -> float:
+        """An upper bound of the largest eigenvalue: of each factor, the largest sum of a row."""
+        along = [
+            [factor.norm(size) for factor in factors]
+            for size, factors in zip(self.shape, self.factors, strict=True)
+        ]
+        return sum(
+            abs(coefficient) * math.prod(norms[at] for norms, at in zip(along, chosen, strict=True))
+            for coefficient, chosen in self.terms
+        )
 
     def times(self, tensor: NDArray[Any]) -> NDArray[Any]:
         """The matrix times a tensor that begins with one axis per attribute."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -21,6 +22,9 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 Vector = NDArray[np.float64]
+
+#: Up to this spread rounding changes a variance by less than a millionth, whatever the weights are.
+MOST_SPREAD = 1e9
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Measurements:
     grouped: int = 0
     #: The smallest variance of a row, in units of its largest weight.
     least_variance: float = float("inf")
+    _prior: tuple[Prior, MeasurementBatch | None] | None = None
 
     def seed_row(self, at: int) -> tuple[float, float]:
         """One seed row's value and variance."""
@@ -92,7 +97,7 @@ class Measurements:
         weighted, before = values * precision, self.seed_weighted
         self.seed_weighted = weighted if before is None else before + weighted
         self.seed_precision += precision
-        self.determined = strategy.determines_all
+        self.determined, self._prior = strategy.determines_all, None
 
     def observe_parts(self, seed: MarginalSeed, values: Vector, variances: Vector) -> None:
         """Add one measurement of every part of a seed."""
@@ -112,7 +117,13 @@ class Measurements:
                 )
             if part.attributes == levels and not part.centred and None not in part.rows:
                 self.seed_precision += 1 / variance
-        self.marginals, self.determined = prior, bool(self.products)
+        self.marginals, self.determined, self._prior = prior, bool(self.products), None
+
+    def add_marginal(self, mask: int, vector: int, values: Vector, variance: float) -> None:
+        """Add a marginal that was measured to the seed."""
+        prior = self.marginals or MarginalPrior(self.strategy.domain)
+        self.marginals = prior.with_marginal(mask, vector, values, variance)
+        self._prior = None
 
     def prior_of_products(self) -> KroneckerPrior | CellPrior:
         """What a planned seed says that determines everything."""
@@ -135,6 +146,11 @@ class Measurements:
 
         A strategy without a closed form, which leaves something open, is a set of rows like any other.
         """
+        if self._prior is None:
+            self._prior = self._make_prior()
+        return self._prior
+
+    def _make_prior(self) -> tuple[Prior, MeasurementBatch | None]:
         strategy = self.strategy
         if not isinstance(strategy, Strategy):
             return self.prior_of_products() if self.products else self.marginal_prior(), None
@@ -147,6 +163,22 @@ class Measurements:
         rows = tuple(LinearQuery.from_vector(strategy.domain, row) for row in strategy.matrix.toarray())
         noise = np.full(len(rows), 1 / self.seed_precision)
         return MarginalPrior(strategy.domain), MeasurementBatch(rows, self.seed_values, noise)
+
+    def spread(self, batch: MeasurementBatch) -> Vector:
+        """How many times the variance of each row's noise the seed's variance of it is."""
+        primitive = [row.primitive for row in batch.rows]
+        scales = np.array([float(row.scale) for row in batch.rows])
+        return np.asarray(self.prior()[0].variances(primitive) * scales**2 / batch.variances)
+
+    def most_spread(self, batch: MeasurementBatch) -> float:
+        """The largest spread; under a seed that determines everything, a bound that says enough."""
+        covariance = self.strategy.covariance if isinstance(self.strategy, Strategy) else None
+        if covariance is not None and self.seed_precision:
+            weights = math.prod(covariance.shape)  # Each is at most the largest.
+            bound = weights * covariance.norm / self.seed_precision / batch.least_variance
+            if bound <= MOST_SPREAD:
+                return bound
+        return float(self.spread(batch).max(initial=0.0))
 
     @property
     def seed_count(self) -> int:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed, marginal_cell
-from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Solver, Unsuitable
+from sharewell.mechanisms.measurements import (
+    MOST_SPREAD,
+    MeasurementBatch,
+    Measurements,
+    Solver,
+    Unsuitable,
+)
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.sparse import Sparse
 from sharewell.mechanisms.strategy import Strategy
@@ -39,15 +45,12 @@ TINY = 1e-12
 FEW_QUERIES, MOST_REMEMBERED = 256, 4096
 #: From this many queries at a time on, or rows in a batch, it pays to treat them as one sparse matrix.
 MANY = 64
-#: A seed is vague where its rows have more than this many times the variance of a measured row. A
-#: covariance that holds both loses that many digits, and more where a row has many cells.
+#: A seed is vague where its rows have more than this many times the variance of a measured row; one that
+#: has open parts, where that is what it says about the row. Rounding is relative to the larger of them.
 VAGUE = 1e6
 #: A vague seed of no more rows than this is written out: they are then rows like all others, and no
 #: weights or variances whatever cost more than a few digits.
 MOST_SEED_ROWS = 512
-#: A seed of more rows that has open parts is vague beyond this, by what it says about the rows. Those
-#: that are more precise are taken to be this precise, and estimates are made from them alone too.
-MOST_SPREAD = 1e8
 #: The most that a query is multiplied by to have about the variance of another.
 MOST_BALANCED = 2**20
 #: By how much rounding may raise the variance of a measured row above that of its own noise.
@@ -67,11 +70,8 @@ class Reconstruction:
         self._unsuitable: set[SolverType] = set()
         #: The solver for estimates that rounding has spoilt, where there are any.
         self._exact: Solver | None = None
-        #: The largest variance that an open seed has of a row, among so many batches; and the least
-        #: noise that rows were given beside it.
-        self._seed_variance = 0, 0.0
-        self._open_prior: MarginalPrior | None = None
-        self._least_noise = 0.0
+        #: The largest spread of a row, among so many batches.
+        self._largest_spread = 0, 0.0
         #: The measured rows' own values and variances, by key.
         self._own: dict[str, tuple[float, float]] = {}
         #: The rows of marginals that were measured one by one, by marginal, data vector and variance.
@@ -130,7 +130,7 @@ class Reconstruction:
         The rows of the marginal leave the batches, and the estimates stay what they are: it is the same
         least-squares problem, of which more has a closed form. Further measurements of a row stay rows.
         """
-        known, domain = self.measurements, self.measurements.strategy.domain
+        known = self.measurements
         completed = self._completed_by(batch)
         for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
             if found := marginal_cell(row):
@@ -139,8 +139,7 @@ class Reconstruction:
         for mask, vector, variance in sorted(completed):
             cells = self._cells.pop((mask, vector, variance))
             values = np.array([cells[at] for at in range(len(cells))])
-            prior = known.marginals or MarginalPrior(domain)
-            known.marginals = prior.with_marginal(mask, vector, values, variance)
+            known.add_marginal(mask, vector, values, variance)
             known.batches = _without(known.batches, mask, vector, variance)
         if completed:
             self._start_again()
@@ -166,7 +165,7 @@ class Reconstruction:
         """Drop what no longer holds when the seed has changed."""
         self._solvers.clear()
         self._unsuitable.clear()
-        self._seed_variance, self._open_prior = (0, 0.0), None
+        self._largest_spread = 0, 0.0
 
     def _forget(self) -> None:
         """Drop what no longer holds when something is measured."""
@@ -186,40 +185,51 @@ class Reconstruction:
         return found
 
     def _estimated(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
-        """The estimates of the solver; of rows alone where they are better beside a vague, open seed."""
+        """The estimates of the solver; of rows alone where they are better beside a seed too vague."""
         values, variances = self.solver(len(queries)).estimate(queries)
-        if self._noise_floor():
+        if self._is_too_vague():
             alone, of_alone = self._updated(Contrasts.without_seed).estimate(queries)
             better = of_alone < variances
             values[better], variances[better] = alone[better], of_alone[better]
         return values, variances
 
-    def _noise_floor(self, *more: MeasurementBatch) -> float:
-        """The least noise of rows beside a vague, open seed, for a largest weight of 1; 0 if none is.
+    @property
+    def suits_any_row(self) -> bool:
+        """Whether estimates stay exact whatever is measured, as far as is known without looking."""
+        return self._writes_seed_out
 
-        With more noise than it has, a row gives estimates that are unbiased, and variances that are not
-        too small. Both are off by a part of 10^-8 where the seed matters at all; where it does not, the
-        rows alone give better ones. Not where the seed's rows are written out.
+    def suits(self, rows: Sequence[LinearQuery], variances: Vector) -> bool:
+        """Whether estimates stay exact once these rows are measured.
+
+        They do beside a seed whose variance of no row is more than `MOST_SPREAD` times its noise, and
+        beside any seed whose rows are few enough to be written out.
         """
-        if self.measurements.determined:
-            return 0.0
-        most, least = self._spread(*more)
-        return most / MOST_SPREAD if least * MOST_SPREAD < most and not self._writes_seed_out else 0.0
+        return not self._is_too_vague(_batch(rows, np.zeros(len(rows)), variances))
 
-    def _spread(self, *more: MeasurementBatch) -> tuple[float, float]:
-        """The largest variance that an open seed has of a row, and the least noise of one.
+    def _is_too_vague(self, *more: MeasurementBatch) -> bool:
+        """Whether rounding beside the seed would spoil estimates, if rows were as precise as they are.
 
-        Both are in units of the row's largest weight.
+        They are then given more noise (see `_noisier`). So estimates are unbiased and no variance is too
+        small; of what the rows alone determine, the better of two estimates is taken.
         """
+        if self._writes_seed_out:
+            return False
+        return self._spread(*more) > MOST_SPREAD
+
+    def _spread(self, *more: MeasurementBatch) -> float:
+        """The largest spread of a row."""
         known = self.measurements
-        if self._open_prior is None:
-            self._open_prior = known.marginal_prior()
-        prior, (seen, most) = self._open_prior, self._seed_variance
-        for batch in known.batches[seen:]:
-            most = max(most, _largest_variance(prior, batch))
-        self._seed_variance = len(known.batches), most
-        most = max([most, *(_largest_variance(prior, batch) for batch in more)])
-        return most, min([known.least_variance, *(batch.least_variance for batch in more)])
+        seen, most = self._largest_spread
+        most = max([most, *(known.most_spread(batch) for batch in known.batches[seen:])])
+        self._largest_spread = len(known.batches), most
+        return max([most, *(known.most_spread(batch) for batch in more)])
+
+    def _noisier(self, batch: MeasurementBatch) -> MeasurementBatch:
+        """A batch whose rows have at least the noise that the digits of a double suffice for."""
+        if self.measurements.most_spread(batch) <= MOST_SPREAD:
+            return batch
+        factors = np.maximum(self.measurements.spread(batch) / MOST_SPREAD, 1.0)
+        return replace(batch, variances=batch.variances * factors)
 
     @property
     def _writes_seed_out(self) -> bool:
@@ -260,7 +270,7 @@ class Reconstruction:
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
-        if self._is_vague() == self._is_vague(batch) and not self._noise_floor(batch):
+        if self._is_vague() == self._is_vague(batch) and not self._is_too_vague(batch):
             with suppress(Unsuitable):
                 after = self.solver(len(queries)).variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
@@ -294,18 +304,15 @@ class Reconstruction:
     ) -> tuple[Vector, Vector]:
         """Replace estimates that rounding has spoilt: a variance is positive, and measuring lowers it.
 
-        The solver for vague seeds is slower, and right beside any seed that has few rows, or determines
-        everything.
+        The solver that writes the seed's rows out is slower, and right beside any seed that has few.
         Where that does not help, a measured row is answered with its own noisy value, a count whose
         signed row was measured from that and the total, and nothing is said about any other query.
         """
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
         wrong = np.flatnonzero(~_plausible(variances, limits))
-        if len(wrong) and (self.measurements.determined or self._writes_seed_out):
+        if len(wrong) and self._writes_seed_out:
             if self._exact is None:
-                written = self._writes_seed_out
-                kind = Contrasts.of_all_rows if written else Contrasts.beside_vague_seed
-                exact = kind(self.measurements)
+                exact = Contrasts.of_all_rows(self.measurements)
                 for batch in self.measurements.batches:
                     exact.observe(batch)
                 self._exact = exact
@@ -340,7 +347,7 @@ class Reconstruction:
         A solver that lacks batches is left out: several threads that read would all add them.
         """
         self.solver()
-        if self._noise_floor():
+        if self._is_too_vague():
             self._updated(Contrasts.without_seed)
         batches = list(self.measurements.batches)
         frozen = copy(self)
@@ -372,59 +379,34 @@ class Reconstruction:
         cells, rows, vague = known.strategy.domain.size, known.count, self._is_vague()
         if vague and self._writes_seed_out:
             yield Contrasts.of_all_rows
-        if not known.determined:
-            yield Contrasts.of
-            yield Contrasts.without_seed
-            return
-        if not vague:
-            if cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
-                yield Sparse
-            if cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS):
-                yield Dense.of
-            yield Contrasts.of
-        yield Contrasts.beside_vague_seed
+        if known.determined and cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
+            yield Sparse
+        few = cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS)
+        if known.determined and few and not vague:
+            yield Dense.of
+        yield Contrasts.of
+        yield Contrasts.without_seed
 
     def _is_vague(self, *more: MeasurementBatch) -> bool:
         """Whether the seed is vague beside the rows, and some more."""
         known = self.measurements
         if not known.determined:
-            most, least = self._spread(*more)
-            return least * VAGUE < most and (self._writes_seed_out or least * MOST_SPREAD < most)
+            return self._spread(*more) > VAGUE
         least = min([known.least_variance, *(batch.least_variance for batch in more)])
         return least * VAGUE * known.seed_precision < 1
 
     def _updated(self, kind: SolverType) -> Solver:
         """The solver of a kind, with all batches added; others are kept if they are used beside it."""
-        batches, floor = self.measurements.batches, self._noise_floor()
-        least = 0.0 if kind == Contrasts.without_seed else floor
-        if kind != Contrasts.without_seed and least != self._least_noise:
-            self._solvers.pop(kind, None)
-            self._least_noise = least
+        batches = self.measurements.batches
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
+        exact = kind in (Contrasts.of_all_rows, Contrasts.without_seed)
         for batch in batches[seen:]:
-            solver.observe(_noisier(batch, least) if least else batch)
-        beside = (Contrasts.of, Contrasts.without_seed) if floor else ()
+            solver.observe(batch if exact else self._noisier(batch))
         if kind is not Sparse:
-            self._solvers = {
-                other: found
-                for other, found in self._solvers.items()
-                if other is Sparse or other in beside
-            }
+            beside = {Sparse, Contrasts.of, Contrasts.without_seed} if self._is_too_vague() else {Sparse}
+            self._solvers = {other: at for other, at in self._solvers.items() if other in beside}
         self._solvers[kind] = solver, len(batches)
         return solver
-
-
-def _largest_variance(prior: MarginalPrior, batch: MeasurementBatch) -> float:
-    """The largest variance that a seed has of a row, in units of its largest weight."""
-    variances = prior.variances([row.primitive for row in batch.rows])
-    sizes = np.array([float(row.primitive.max_abs) for row in batch.rows])
-    return float((variances / sizes**2).max(initial=0.0))
-
-
-def _noisier(batch: MeasurementBatch, least: float) -> MeasurementBatch:
-    """A batch whose rows have at least this much noise, for a largest weight of 1."""
-    sizes = np.array([float(row.max_abs) for row in batch.rows])
-    return replace(batch, variances=np.maximum(batch.variances, least * sizes**2))
 
 
 def _batch(

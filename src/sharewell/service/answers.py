@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from sharewell.config.service import Service
-from sharewell.errors import QueryTooComplex, SharewellError
+from sharewell.errors import QueryError, QueryTooComplex, SharewellError
 from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism
 from sharewell.privacy.driver import Step
 from sharewell.privacy.measurement import MeasureRequest
@@ -60,6 +60,17 @@ def estimate_seconds(mechanism: Mechanism, statement: Statement, limits: Service
             hint="Nothing was spent. Group by fewer columns, or split the question.",
         )
     return seconds
+
+
+def require_exact(mechanism: Mechanism, statement: Statement, analyst: str) -> None:
+    """Refuse to sell an answer that could not be as good as what is paid for."""
+    if not all(mechanism.can_sell(block, analyst) for block in statement.blocks):
+        raise QueryError(
+            "Beside a paid answer, the seed knows far too little about this question: the digits of a "
+            "double do not suffice for estimates from both.",
+            hint="Nothing was spent. Ask for the free answer, or about fewer cells at a time. The "
+            "curator can begin a dataset with a larger `seed_fraction`, or with 0.",
+        )
 
 
 def would_buy(mechanism: Mechanism, statement: Statement, analyst: str) -> bool:

@@ -40,7 +40,7 @@ from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.sql.people import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import results, serialization
-from sharewell.service.answers import estimate_seconds, would_buy
+from sharewell.service.answers import estimate_seconds, require_exact, would_buy
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
 from sharewell.service.lifecycle import open_dataset, require_new_source
@@ -221,6 +221,7 @@ class DatasetService:
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         estimate_seconds(mechanism, statement, self.config.service, pay=True)
+        require_exact(mechanism, statement, analyst)
         turn = self._quoting[analyst]
         while not turn.acquire(timeout=CANCEL_POLL):
             check()
@@ -309,6 +310,8 @@ class DatasetService:
         mechanism = self._worker.published.get().mechanism
         self._worker.state.mechanism.require(analyst)
         seconds = estimate_seconds(mechanism, sql, self.config.service, pay=pay)
+        if pay:
+            require_exact(mechanism, sql, analyst)
         try:
             self._submissions.require_room(analyst)
         except StorageFull:
