@@ -429,7 +429,7 @@ SELECT person, paid + 1 AS n FROM visits
 --> Use TRY_CAST(x AS DOUBLE).
 
 SELECT p.person, fee FROM patients p JOIN visits v USING (person)
---> Of which table is 'fee'? (line 1, column 18, at 'fee')
+--> Ambiguous column 'fee': name its table. (line 1, column 18, at 'fee')
 --> Write p.fee or v.fee.
 
 SELECT p.person, d.region FROM patients p JOIN districts d ON p.district = d.id AND v.fee = 1

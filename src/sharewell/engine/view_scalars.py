@@ -111,7 +111,7 @@ class ScalarExpressions(ABC):
         else:
             raise self.refuse(
                 node,
-                f"Of which table is {node.name!r}?",
+                f"Ambiguous column {node.name!r}: name its table.",
                 f"Write {' or '.join(f'{alias}.{node.name}' for alias in scope.sources)}.",
             )
         value = self._named(relation, node.this)

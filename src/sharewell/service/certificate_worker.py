@@ -304,7 +304,7 @@ def _no_answers(analysts: dict[str, Fraction]) -> Iterator[Standing]:
 def _could_not_follow() -> SharingError:
     return SharingError(
         "The certificate could not follow the ledger.",
-        hint="Verify the ledger, which computes it anew.",
+        hint="Run `sharewell verify`, which computes it again.",
     )
 
 
