@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.ratio import Ratio, seconds
+from benchmarks.ratio import Ratio, cpu_seconds
 from sharewell import Block, Budget, Curator, DataVector, Domain, Integer, LinearQuery
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.marginal_seed import MarginalSeed
@@ -58,24 +58,31 @@ class Curve(NamedTuple):
         """Print the points and the slopes between them."""
         points = "  ".join(f"{size:.3g}: {1e3 * taken:.3g} ms" for size, taken in self.points)
         slopes = ", ".join(f"{slope:+.2f}" for slope in self.slopes)
-        print(f"  {self.name}\n    {points}\n    slopes {slopes}; expected at most {self.power:g}")
+        print(
+            f"  {self.name}\n    {points}\n    slopes {slopes}; expected at most {self.power:g}",
+            flush=True,
+        )
         if self.worst > STEP:
             print(f"    a step: {self.worst:.1f} times more than that")
 
 
 def run() -> list[Ratio]:
-    curves = [
-        curve("cells: open and answer", cells(), 0.1),
-        curve("columns: open and answer", columns(), 2),
-        *paid_rows(),
-        curve("analysts: open the accounts", analysts(), 1.2),
-        curve("ledger events: open", events(), 1.2),
-    ]
-    for each in curves:
+    found = []
+    for each in curves():
         each.show()
-    return [
-        Ratio(f"{each.name}, worst step", each.worst, "a curve without", 1.0, STEP) for each in curves
-    ]
+        found.append(
+            Ratio(f"{each.name}, worst step", each.worst, "a curve without", 1.0, STEP, times=False)
+        )
+    return found
+
+
+def curves() -> Iterator[Curve]:
+    """All curves, one after the other."""
+    yield curve("cells: open and answer", cells(), 0.1)
+    yield curve("columns: open and answer", columns(), 2)
+    yield curve("analysts: open the accounts", analysts(), 1.2)
+    yield curve("ledger events: open", events(), 1.2)
+    yield from paid_rows()
 
 
 def curve(name: str, points: Iterator[tuple[float, float]], power: float) -> Curve:
@@ -83,7 +90,7 @@ def curve(name: str, points: Iterator[tuple[float, float]], power: float) -> Cur
 
 
 def best(task: Callable[[], object], times: int = 3) -> float:
-    return min(seconds(task) for _ in range(times))
+    return min(cpu_seconds(task) for _ in range(times))
 
 
 def wide(columns: int, values: int) -> tuple[Domain, DataVector]:
@@ -147,7 +154,7 @@ def paid_rows() -> list[Curve]:
     for size in (10, 100, 500, 1_000, 2_000, 5_000, 10_000, ROWS):
         while bought < size:
             rows = Block(domain, [fresh(at) for at in range(min(size - bought, 200))])
-            taken = seconds(lambda: mechanism.ask(rows, "ann")) / len(rows)  # noqa: B023
+            taken = cpu_seconds(lambda: mechanism.ask(rows, "ann")) / len(rows)  # noqa: B023
             bought += len(rows)
         statements.append((float(size), taken))
         answers.append((float(size), best(lambda: mechanism.ask(fresh(), "ann"))))

@@ -30,21 +30,31 @@ class Ratio:
         return self.ratio <= self.target if self.at_most else self.ratio >= self.target
 
 
-def best_of(repeats: int, *tasks: Callable[[], object]) -> list[float]:
+Clock = Callable[[], float]
+
+
+def best_of(repeats: int, *tasks: Callable[[], object], clock: Clock = time.perf_counter) -> list[float]:
     """Return the shortest time of each task; tasks alternate, so that load affects all alike."""
-    return [min(times) for times in zip(*in_turns(repeats, *tasks), strict=True)]
+    return [min(times) for times in zip(*in_turns(repeats, *tasks, clock=clock), strict=True)]
 
 
-def in_turns(repeats: int, *tasks: Callable[[], object]) -> list[list[float]]:
+def in_turns(
+    repeats: int, *tasks: Callable[[], object], clock: Clock = time.perf_counter
+) -> list[list[float]]:
     """Return the times of all tasks, round by round."""
-    return [[seconds(task) for task in tasks] for _ in range(repeats)]
+    return [[seconds(task, clock) for task in tasks] for _ in range(repeats)]
 
 
-def seconds(task: Callable[[], object]) -> float:
+def seconds(task: Callable[[], object], clock: Clock = time.perf_counter) -> float:
     """Time a task."""
-    start = time.perf_counter()
+    start = clock()
     task()
-    return time.perf_counter() - start
+    return clock() - start
+
+
+def cpu_seconds(task: Callable[[], object]) -> float:
+    """The processor time of a task in all threads: other processes do not add to it."""
+    return seconds(task, time.process_time)
 
 
 def in_the_middle(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import pickle
 import pprint
+from contextlib import closing
 from typing import Any
 
 import duckdb
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from sharewell import Category, Domain, Integer, LinearQuery
 from sharewell.engine import data_vector as data_vector_module
 from sharewell.engine.data_vector import DataVector
-from sharewell.engine.vectorize import vectorize
+from sharewell.engine.vectorize import cell_counts, vectorize
+from sharewell.engine.view_tables import open_rows
 from sharewell.errors import SourceError
 from sharewell.query import contraction, workload
 from sharewell.query.block import Marginal
@@ -98,10 +100,28 @@ def test_random_rows_have_the_same_counts_in_both_forms(case, unit):
     expected = vectorize(case.rows, case.domain, unit).counts
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_vector_module, "MAX_DENSE", 0)
+        patch.setattr("sharewell.engine.vectorize.MAX_DENSE", 0)
         data = vectorize(case.rows, case.domain, unit, max_rows=20)
     assert data.codes is not None
     assert len(data.counts) == 20
     assert dense(data).tolist() == expected.tolist()
+
+
+def test_texts_of_a_wide_table_are_looked_up_once_and_others_left_out():
+    rng = np.random.default_rng(7)
+    labels = [str(code) for code in range(10)]
+    domain = Domain([Category(f"c{at}", labels) for at in range(8)])
+    columns = {
+        name: pa.array(rng.choice([*labels, "ten", None] if name == "c3" else labels, 500))
+        for name in domain.names
+    }
+    rows = pa.table(columns)
+    [(count,)] = query_rows(rows, "SELECT COUNT(*) FROM rows WHERE c3 <> 'ten'")
+    assert 300 < count < 500
+    assert vectorize(rows, domain, max_rows=600).answer(LinearQuery.all(domain)) == count
+    with closing(open_rows(rows, domain.names)) as engine:
+        sql = cell_counts(domain, engine).sql("duckdb")
+    assert sql.count("TRY_CAST") == 8
 
 
 @given(

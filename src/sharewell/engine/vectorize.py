@@ -102,12 +102,16 @@ def cell_counts(
     """
     names = code_names(domain)
     texts = _texts(domain, engine) if privacy_unit is None else {}
-    if texts:
-        rows = _coded_rows(domain, engine, texts)
+    looked_up = _looked_up(domain, engine) if privacy_unit is None else []
+    if texts or looked_up:
+        rows = _coded_rows(domain, engine, texts, looked_up)
     else:
         rows = kept_rows(domain, engine, privacy_unit, most=most, key=key)
     sums = [sum_.as_(name) for name, sum_ in sums_of_vectors(domain).items()]
     counted = exp.select(*names, *sums).from_(rows.subquery("people")).group_by(*names)
+    if looked_up:
+        outside = exp.or_(*(is_null(exp.column(name)) for name in looked_up))
+        counted = counted.having(exp.LogicalOr(this=outside).not_())
     return _with_codes(counted, domain, engine, texts) if texts else counted
 
 
@@ -128,6 +132,22 @@ def _texts(domain: Domain, engine: Engine) -> dict[str, Category]:
         and not engine.has_enumerations
         and engine.columns[attribute.name].type.this in exp.DataType.TEXT_TYPES
     }
+
+
+def _looked_up(domain: Domain, engine: Engine) -> list[str]:
+    """Return the codes that are NULL outside the domain, whose rows are left out after counting.
+
+    They are enumerated, and few or none are outside. A condition on rows would look every text up twice,
+    and so would one on codes alone, which the optimizer applies to rows. In a small domain that is still
+    better: what is outside may be in very many groups.
+    """
+    if domain.size <= MAX_DENSE or not engine.has_enumerations:
+        return []
+    return [
+        name
+        for name, attribute in zip(code_names(domain), domain.attributes, strict=True)
+        if isinstance(attribute, Category) and attribute.size == len(attribute.values)
+    ]
 
 
 def _with_codes(
@@ -218,8 +238,13 @@ def sums_of_vectors(domain: Domain) -> dict[str, exp.Expression]:
     return sums
 
 
-def _coded_rows(domain: Domain, engine: Engine, texts: Collection[str] = ()) -> exp.Select:
-    """Return the codes of every row that has a cell, some of them as text, and its centred values."""
+def _coded_rows(
+    domain: Domain, engine: Engine, texts: Collection[str] = (), looked_up: Collection[str] = ()
+) -> exp.Select:
+    """Return the codes of every row that has a cell, some of them as text, and its centred values.
+
+    Those that are looked up are NULL in rows without a cell.
+    """
     columns = engine.columns
     selected: list[exp.Expr] = []
     kept: list[exp.Condition | None] = []
@@ -229,7 +254,7 @@ def _coded_rows(domain: Domain, engine: Engine, texts: Collection[str] = ()) -> 
             selected.append(columns[attribute.name].value.as_(name))
         else:
             selected.append(exp.cast(_cell(attribute, placed), _code_type(attribute.size)).as_(name))
-        kept.append(_kept(attribute, placed))
+        kept.append(None if name in looked_up else _kept(attribute, placed))
     for i, measure in enumerate(domain.measures):
         value = centred_value(measure, columns[measure.column])
         selected.append(value.as_(f"value_{i}"))
