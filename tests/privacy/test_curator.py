@@ -32,6 +32,7 @@ from sharewell.privacy.ledger import (
 from sharewell.privacy.measurement import MeasureRequest, Reservation, scale_runs
 from sharewell.query import workload
 from sharewell.query.block import ParallelBlock
+from sharewell.query.measure import Measure
 from sharewell_lab.noise import NoNoise, SeededNoise
 from tests.privacy.tables import LINE, curator, table
 
@@ -639,6 +640,22 @@ def test_a_query_too_heavy_for_64_bits_is_refused_before_the_charge():
     assert kernel.spent("ann") == 0
     heaviest = Block(LINE, [LinearQuery.all(LINE) * 2**31])
     assert kernel.measure(heaviest, "0.1", "ann").values.tolist() == [2**53]
+
+
+def test_a_sum_too_heavy_for_64_bits_is_refused_before_the_charge():
+    """Rows, times weight, times bound: of 2^31 rows each may change a sum by 2^31."""
+    domain = Domain(
+        [Integer("age", 0, 1)], [Measure("wage", "wage", -(2**30), 2**30, 1, nullable=False)]
+    )
+    data = DataVector(domain, np.array([2**31, 2**61, 0, 0]))
+    budget = Budget.pure(1)
+    kernel = Curator(data, budget, {"ann": budget.total}, noise=NoNoise())
+    total = LinearQuery.of_vectors(domain, {1: np.array([0, 1])})
+    with pytest.raises(SharewellError, match="not exceed 2,147,483,648"):
+        kernel.measure(ParallelBlock(domain, [total * 3]), "0.1", "ann")
+    assert kernel.spent("ann") == 0
+    heaviest = ParallelBlock(domain, [total * 2])
+    assert kernel.measure(heaviest, "0.1", "ann").values.tolist() == [2**62]
 
 
 def test_what_was_charged_and_never_released_is_measured_once_after_a_crash():

@@ -105,6 +105,27 @@ def test_without_noise_sums_and_averages_are_those_of_the_rows():
             assert each.interval[0] - 1e-6 <= truth <= each.interval[1] + 1e-6
 
 
+def test_sums_of_survey_weights_estimate_the_population():
+    """Each respondent stands for as many people as their weight says; none are counted twice."""
+    weight = Measure("weight", "weight", 0, 5_000, Fraction(1, 100), nullable=False)
+    domain = Domain([Category("state", ["AL", "NY"]), Boolean("employed")], [weight])
+    rng = np.random.default_rng(4)
+    respondents = [
+        (int(rng.integers(2)), int(rng.integers(2)), Fraction(int(rng.integers(1, 500_000)), 100))
+        for _ in range(200)
+    ]
+    sums = np.zeros(domain.shape, dtype=np.int64)
+    for state, employed, own in respondents:
+        sums[state, employed] += (1, int((own - 2_500) * 100))
+    mechanism = mechanism_on(DataVector(domain, sums.ravel()), NoNoise(), Budget.pure(1))
+    text = "SELECT state, SUM(weight), COUNT(*) FROM people WHERE employed GROUP BY state"
+    for at, (_, total, count) in enumerate(ask(mechanism, compile_sql(text, domain)).rows):
+        chosen = [own for state, employed, own in respondents if employed and state == at]
+        assert total.value == pytest.approx(float(sum(chosen)))
+        assert count.value == pytest.approx(len(chosen))
+        assert total.interval[0] <= sum(chosen) <= total.interval[1]
+
+
 # Covariances
 
 
