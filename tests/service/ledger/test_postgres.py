@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -55,9 +56,10 @@ def test_one_database_holds_ledgers_of_many_names(url):
 
 
 def test_a_database_that_cannot_hold_every_text_is_refused(postgres):
-    postgres.execute("CREATE DATABASE western TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    name = f"western_{uuid4().hex}"
+    postgres.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
     with pytest.raises(LedgerError, match="does not use UTF-8") as refused:
-        postgres_ledger(postgres.url_of("western"))
+        postgres_ledger(postgres.url_of(name))
     assert "ENCODING 'UTF8'" in refused.value.hint
 
 

@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
+from uuid import uuid4
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_one_byte_at_a_time_is_a_request_like_any_other(server, token):
 
 def test_a_question_whose_client_has_gone_is_answered_once_and_found_by_its_key(server, ann, token):
     before = standing(server)
-    question = {"sql": "SELECT COUNT(*) FROM people WHERE age = 11", "key": "the-client-has-gone"}
+    question = {"sql": "SELECT COUNT(*) FROM people WHERE age = 11", "key": f"gone-{uuid4().hex}"}
     with connected(server) as connection:
         send(connection, post(ASK, token, json.dumps(question).encode()))
         vanish(connection)
