@@ -163,6 +163,19 @@ def make(
     keep = np.ones(len(starts), dtype=bool)
     keep[1:] = (weights[1:] != weights[:-1]) | (which[1:] != which[:-1])
     starts, weights, which = starts[keep], weights[keep], which[keep]
+    children = list(numbers)
+    used = [at for at in dict.fromkeys(which.tolist()) if at >= 0] if len(children) > 1 else [0]
+    if used != list(range(len(children))):
+        renumbered = np.full(len(children) + 1, -1)
+        renumbered[used] = np.arange(len(used))
+        which, children = renumbered[which], [children[at] for at in used]
+    return _primitive(size, starts, weights, which, children)
+
+
+def _primitive(
+    size: int, starts: Weights, weights: Weights, which: Weights, children: Sequence[Node]
+) -> Scaled:
+    """Divide the weights of distinct runs and children by their greatest common divisor."""
     low, high, divisor = int(weights.min()), int(weights.max()), 1
     if low == high == 0:
         return ZERO
@@ -171,12 +184,6 @@ def make(
         _bounded(max(high, -low) // abs(divisor))
         weights = weights // divisor
     plain = low >= 0 and high == divisor
-    children = list(numbers)
-    used = [at for at in dict.fromkeys(which.tolist()) if at >= 0] if len(children) > 1 else [0]
-    if used != list(range(len(children))):
-        renumbered = np.full(len(children) + 1, -1)
-        renumbered[used] = np.arange(len(used))
-        which, children = renumbered[which], [children[at] for at in used]
     return divisor, _node(size, starts, weights, which, children, plain)
 
 
@@ -187,7 +194,7 @@ def of_vector(weights: NDArray[Any], child: Node) -> Scaled:
     np.not_equal(weights[1:], weights[:-1], out=first[1:])
     starts = first.nonzero()[0]
     whole = weights[starts].astype(np.int64)
-    return make(len(weights), starts, whole, np.zeros_like(starts), [(1, child)])
+    return _primitive(len(weights), starts, whole, (whole != 0) - 1, [child])
 
 
 def product(sizes: Sequence[int], vectors: Mapping[int, NDArray[Any]]) -> Scaled:

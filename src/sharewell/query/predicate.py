@@ -9,7 +9,7 @@ so one two-valued pass is enough.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol, TypeVar
@@ -111,6 +111,18 @@ def evaluate(predicate: Predicate, unknown: bool, leaf: Callable[[Predicate, boo
         return leaf(node, unknown)
 
     return visit(predicate, unknown)
+
+
+def leaves_of(predicate: Predicate) -> Iterator[Predicate]:
+    """Return the leaves of a predicate."""
+    match predicate:
+        case And(parts) | Or(parts):
+            for each in parts:
+                yield from leaves_of(each)
+        case Not(part) | IsTruth(part):
+            yield from leaves_of(part)
+        case _:
+            yield predicate
 
 
 def balanced(combine: Callable[[Item, Item], Item], items: Iterable[Item]) -> Item:

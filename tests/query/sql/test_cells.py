@@ -103,14 +103,19 @@ def test_a_sum_over_several_columns_weights_each_cell_by_its_result():
     assert total == LinearQuery.from_vector(DOMAIN, weights.ravel())
 
 
-def test_a_case_of_one_column_is_the_same_however_it_is_computed(monkeypatch):
+def test_a_case_is_the_same_however_it_is_computed(monkeypatch):
     texts = [
         "SELECT SUM(CASE WHEN a < 2 THEN 3 WHEN a < 4 THEN NULL WHEN a = 1 THEN 7 END) FROM people",
         "SELECT AVG(CASE WHEN a IS NULL THEN 1 WHEN a <> 2 THEN -2.5 END) FROM people WHERE b > 0",
         "SELECT COUNT(CASE s WHEN 'x' THEN 1 WHEN 'y' THEN NULL ELSE 2 END) FROM people",
+        "SELECT SUM(CASE WHEN a < 2 AND s = 'x' THEN 3 WHEN NOT (a = 3 OR b > 1) THEN -2 ELSE 4 END) "
+        "FROM people WHERE t",
+        "SELECT AVG(CASE WHEN a > 1 AND b > 1 AND t THEN 5 WHEN (a < 1 OR t) IS NULL THEN 2 END) "
+        "FROM people GROUP BY s",
+        "SELECT SUM(CASE WHEN 1 > 2 THEN 3 WHEN NULL THEN 4 ELSE 5 END) FROM people",
     ]
     quick = [compile_anew(text, DOMAIN, "people").queries for text in texts]
-    monkeypatch.setattr("sharewell.query.sql.aggregates.MAX_CASE_LABELS", 0)
+    monkeypatch.setattr("sharewell.query.sql.aggregates.MAX_CASE_CELLS", 0)
     assert [compile_anew(text, DOMAIN, "people").queries for text in texts] == quick
 
 

@@ -8,33 +8,35 @@ edges or on the numbers in the SQL.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlglot import exp
 
 from sharewell.query.attribute import Attribute, Binned, Integer, Mask
-from sharewell.query.diagram import MAX_WEIGHT, Weights
+from sharewell.query.diagram import MAX_WEIGHT, Weights, spend
 from sharewell.query.domain import Column
 from sharewell.query.expression import Constant, type_of
 from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
-from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate
-from sharewell.query.sql.cells import CellValues, evaluate_cells
-from sharewell.query.sql.conditions import ColumnTruth, Conditions, is_null
+from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate, leaves_of
+from sharewell.query.sql.cells import CellValues, evaluate_cells, weighted_query
+from sharewell.query.sql.conditions import ColumnTruth, ColumnTruths, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import shortened
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 #: Functions that count rows on which a condition is true.
 COUNT_IF = {f"COUNT_IF{CALL}", f"COUNTIF{CALL}"}
-#: The maximum number of branches of a CASE, times labels of a column, that are kept as masks.
-MAX_CASE_LABELS = 2**25
+#: The maximum number of branches of a CASE, times cells of its columns, that are compared one by one,
+#: and how many of them in the time of one step of a diagram.
+MAX_CASE_CELLS, CELLS_OF_STEP = 2**25, 2**12
 
 #: What a row adds to a sum, and the rows that have a number.
 _Weighted = tuple[LinearQuery, LinearQuery]
@@ -68,16 +70,20 @@ class Aggregates(Conditions):
 
     def select(self, condition: exp.Expr) -> LinearQuery:
         """Return the query that counts the rows on which a condition is true."""
+        return self._rows(self.compile(condition))
+
+    def _rows(self, predicate: Predicate) -> LinearQuery:
+        """Return the query that counts the rows on which a predicate is true."""
 
         def leaf(node: Predicate, unknown: bool) -> LinearQuery:
-            if isinstance(node, ColumnTruth):
-                mask = node.possible if unknown else node.true
-                return self._cells(node.column, mask[node.column.groups] if node.column.bins else mask)
-            if not isinstance(node, TruthValue):
-                raise TypeError(f"{node!r} is not a predicate over cells")
-            return self.everything if node.decide(unknown) else LinearQuery.zero(self.source.domain)
+            if isinstance(node, TruthValue):
+                return self.everything if node.decide(unknown) else LinearQuery.zero(self.source.domain)
+            vectors: dict[int, Mask] = {}
+            for level, mask in _masks(node, unknown):
+                vectors[level] = vectors[level] & mask if level in vectors else mask
+            return LinearQuery.of_vectors(self.source.domain, vectors)
 
-        return evaluate(self.compile(condition), False, leaf)
+        return evaluate(predicate, False, leaf)
 
     def _cells(self, column: Column, weights: Weights | Mask) -> LinearQuery:
         return LinearQuery.of_vectors(self.source.domain, {column.level: weights})
@@ -203,7 +209,7 @@ class Aggregates(Conditions):
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
         zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
         results = [*(each.args["true"] for each in node.args["ifs"]), default]
-        conditions = [each.this for each in node.args["ifs"]]
+        predicates = [self.compile(each.this) for each in node.args["ifs"]]
         numbers = [self._constant_number(result) for result in results]
         unit = Fraction(1)
         if _VARIES in numbers:
@@ -212,7 +218,7 @@ class Aggregates(Conditions):
             known = list(dict.fromkeys(number for number in numbers if number is not None))
             unit, whole = on_grid(known)
             weights = dict(zip(known, whole, strict=True))
-            if (found := self._case_of_column(conditions, list(map(weights.get, numbers)))) is not None:
+            if (found := self._case_of_cells(predicates, list(map(weights.get, numbers)))) is not None:
                 return found[0] * unit, found[1]
             weighted = [
                 (zero, zero) if n is None else (self.everything * weights[n], self.everything)
@@ -228,7 +234,7 @@ class Aggregates(Conditions):
             both = count + more.where(left) if counted else count
             return total + other.where(left), both, matched | rows
 
-        rows = [*map(self.select, conditions), self.everything]
+        rows = [*map(self._rows, predicates), self.everything]
         branches = zip(weighted, rows, strict=True)
         parts = [
             (total.where(own), count.where(own) if counted else zero, own)
@@ -237,31 +243,42 @@ class Aggregates(Conditions):
         total, count, _ = balanced(then, parts)
         return total * unit, count
 
-    def _case_of_column(
-        self, conditions: Sequence[exp.Expr], weights: Sequence[int | None]
+    def _case_of_cells(
+        self, predicates: Sequence[Predicate], weights: Sequence[int | None]
     ) -> _Weighted | None:
-        """Sum a CASE of one column by masks over its labels; None if it is of several, or too large."""
-        masks: list[Mask] = []
-        column: Column | None = None
-        for each in conditions:
-            truth = self.compile(each)
-            if not isinstance(truth, ColumnTruth) or truth.column is not (column or truth.column):
-                return None
-            column = truth.column
-            if len(conditions) * len(truth.true) > MAX_CASE_LABELS:
-                return None
-            masks.append(truth.true)
-        if column is None:
+        """Sum a CASE by masks over the cells of its columns; None if these are too many."""
+        leaves = [leaf for predicate in predicates for leaf in leaves_of(predicate)]
+        if not all(isinstance(leaf, ColumnTruth | ColumnTruths | TruthValue) for leaf in leaves):
             return None
-        masks.append(np.ones(len(masks[0]), dtype=bool))
-        total, left = np.zeros(len(masks[0]), dtype=np.int64), masks[-1]
-        counted = np.zeros(len(total), dtype=bool)
-        for mask, weight in zip(masks, weights, strict=True):
-            own, left = left & mask, left & ~mask
+        levels = sorted({level for leaf in leaves for level, _ in _masks(leaf, False)})
+        shape = [self.source.domain.shape[level] for level in levels]
+        work = len(predicates) * math.prod(shape)
+        if work > MAX_CASE_CELLS:
+            return None
+        spend(work // CELLS_OF_STEP)
+
+        def cells(node: Predicate, unknown: bool) -> Mask:
+            if isinstance(node, TruthValue):
+                return np.array(node.decide(unknown))
+            # A mask of one attribute's cells extends along the axes of the others.
+            masks = (
+                mask.reshape([-1 if each == level else 1 for each in levels])
+                for level, mask in _masks(node, unknown)
+            )
+            return reduce(operator.and_, masks)
+
+        total, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
+        left = np.ones(shape, dtype=bool)
+        for predicate, weight in zip([*predicates, TruthValue(True)], weights, strict=True):
+            own = left & evaluate(predicate, False, cells)
+            left &= ~own
             if weight is not None:
                 total[own] = weight
                 counted |= own
-        return self._cells(column, total[column.groups]), self._cells(column, counted[column.groups])
+        domain = self.source.domain
+        return weighted_query(domain, levels, total), weighted_query(
+            domain, levels, counted.astype(np.int64)
+        )
 
     def _constant_number(self, node: exp.Expr) -> Any:
         """Return the number of a branch, None for NULL; _VARIES if it is not the same in all rows."""
@@ -295,6 +312,14 @@ class Aggregates(Conditions):
         count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))
         bins = attribute if isinstance(attribute, Binned) else None
         return AggregateQueries((total, count) if average else (total,), tuple(edges), bins)
+
+
+def _masks(node: Predicate, unknown: bool) -> Iterator[tuple[int, Mask]]:
+    """Return where a leaf on columns is true: the level of each column, and a mask of its cells."""
+    for part in node.parts if isinstance(node, ColumnTruths) else [node]:
+        if isinstance(part, ColumnTruth):
+            mask = part.possible if unknown else part.true
+            yield part.column.level, mask[part.column.groups] if part.column.bins else mask
 
 
 _VARIES = object()

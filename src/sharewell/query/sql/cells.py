@@ -60,7 +60,7 @@ class CellValues:
 
     def sum_of(self, domain: Domain, weights: Sequence[int]) -> LinearQuery:
         """Return the query in which every row counts by the weight of its cell's result."""
-        return _weighted_query(domain, self.levels, np.array(weights, dtype=np.int64)[self.codes])
+        return weighted_query(domain, self.levels, np.array(weights, dtype=np.int64)[self.codes])
 
     def truth(self, domain: Domain) -> TruthSet:
         """Return the condition that the results are."""
@@ -162,7 +162,7 @@ def _in_order(values: Sequence[Any], codes: NDArray[np.int64]) -> tuple[list[Any
     return ordered, renumbered[codes]
 
 
-def _weighted_query(domain: Domain, levels: Sequence[int], weights: NDArray[np.int64]) -> LinearQuery:
+def weighted_query(domain: Domain, levels: Sequence[int], weights: NDArray[np.int64]) -> LinearQuery:
     """Return the query with a weight for every cell of some attributes."""
     below = _tails(domain)
     if not levels:

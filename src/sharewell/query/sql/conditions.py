@@ -64,6 +64,13 @@ class ColumnTruth(Predicate):
     possible: Mask
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnTruths(Predicate):
+    """True where the conditions on several columns all are: a product, which is one chain of nodes."""
+
+    parts: tuple[ColumnTruth, ...]
+
+
 def _on_column(column: Column, true: Mask, unknown: Mask) -> ColumnTruth:
     return ColumnTruth(column, true, true | unknown)
 
@@ -82,6 +89,16 @@ def _merged(parts: Iterable[Predicate], combine: Callable[[Mask, Mask], Mask]) -
             combine(before.true, part.true)
             combine(before.possible, part.possible)
     return tuple(found.values())
+
+
+def _all_of(parts: Iterable[Predicate]) -> Predicate:
+    """Return the predicate that is true where all parts are."""
+    merged = _merged(parts, operator.iand)
+    columns = tuple(part for part in merged if isinstance(part, ColumnTruth))
+    if len(columns) > 1:
+        others = (part for part in merged if not isinstance(part, ColumnTruth))
+        merged = (ColumnTruths(columns), *others)
+    return merged[0] if len(merged) == 1 else And(merged)
 
 
 @dataclass
@@ -124,7 +141,7 @@ class Conditions:
             case exp.Paren():
                 return self.compile(node.this)
             case exp.And():
-                return And(_merged(map(self.compile, chain(node)), operator.iand))
+                return _all_of(map(self.compile, chain(node)))
             case exp.Or():
                 return Or(_merged(map(self.compile, chain(node)), operator.ior))
             case exp.Not():
@@ -138,7 +155,7 @@ class Conditions:
                 ends = (">=", self.operand(node.args["low"])), ("<=", self.operand(node.args["high"]))
                 if _is_computed(value) or any(_is_computed(end, Column) for _, end in ends):
                     return self.on_cells(node)
-                return And(tuple(self._compare(node, symbol, value, end) for symbol, end in ends))
+                return _all_of(self._compare(node, symbol, value, end) for symbol, end in ends)
             case exp.Like():
                 return self._like(node, "")
             case exp.Escape(this=exp.Like()):

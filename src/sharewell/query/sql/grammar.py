@@ -167,6 +167,12 @@ _RULES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
     for node, tokens in rules.items()
 }
 
+#: The nodes whose tokens depend on their arguments.
+_VARYING: frozenset[type[exp.Expr]] = frozenset(
+    {exp.Literal, exp.Boolean, exp.Like, exp.ILike, exp.Case, exp.Ordered, exp.Group, exp.Window}
+    | {exp.WindowSpec, exp.Select, exp.In, exp.Order, exp.Anonymous, exp.Distinct, exp.Rollup, exp.Cube}
+    | {exp.GroupingSets, exp.Tuple, exp.Array, exp.With, exp.DataType}
+)
 #: Tokens that abbreviate several.
 _EXPANSIONS = {
     TokenType.ISNULL: _types("IS NULL"),
@@ -338,7 +344,7 @@ def _syntax_error(source: Source, errors: Iterable[dict[str, Any]]) -> SqlSyntax
 
 def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
     """Refuse nodes and arguments outside the grammar, and tokens that no node is written with."""
-    expected: Counter[TokenType] = Counter()
+    expected: list[TokenType] = []
     names: set[int] = set()
     depths: dict[int, int] = {}
     for node in tree.walk():
@@ -351,16 +357,17 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
         rule = _RULES.get(type(node))
         if rule is None:
             raise _unsupported(source, node)
+        arguments, tokens = rule
         for key, value in node.args.items():
-            if value and key not in rule[0]:
+            if value and key not in arguments:
                 part = value[0] if isinstance(value, list) else value
                 raise _unsupported(source, part if isinstance(part, exp.Expr) else node)
-        expected.update(_tokens(node))
+        expected += _tokens(node) if type(node) in _VARYING else tokens
         if type(node) is exp.Identifier:
             names.add(node.meta.get("start", -1))
     if not isinstance(tree, exp.Select | exp.Union):
         raise _unsupported(source, tree)
-    _check_census(source, tree, names, expected)
+    _check_census(source, tree, names, Counter(expected))
     return tree
 
 
@@ -404,7 +411,7 @@ def _check_census(
     source: Source, tree: exp.Expr, names: Collection[int], expected: Counter[TokenType]
 ) -> None:
     """Check that the tokens of the tree are the tokens of the text, and its names the text's names."""
-    written: Counter[TokenType] = Counter()
+    found: list[TokenType] = []
     before = source.tokens[0]
     for token, following in itertools.zip_longest(source.tokens, source.tokens[1:]):
         kind, text = token.token_type, token.text.upper()
@@ -421,11 +428,12 @@ def _check_census(
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
             fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)
-            written.update(_EXPANSIONS.get(kind, (kind,)))
+            found += _EXPANSIONS.get(kind, (kind,))
         if text == "GROUP" and named == "WITHIN":
             continue
         if not fits:
             raise _unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
+    written = Counter(found)
     for kind in expected - written:
         node = next(node for node in tree.walk() if kind in _tokens(node))
         raise source.error(node, f"Missing {kind.name}.", f"Add {kind.name}.", SqlSyntaxError)
