@@ -167,8 +167,9 @@ class Call:
         return self._hash  # type: ignore[attr-defined, no-any-return]
 
     def __post_init__(self) -> None:
-        # Kept: the hash of a deep tree would otherwise be computed at every level again.
+        # Kept: what a deep tree has would otherwise be computed at every level again.
         object.__setattr__(self, "_hash", hash((self.function.name, self.arguments)))
+        object.__setattr__(self, "_size", 1 + sum(map(size_of, self.arguments)))
 
 
 Number = Aggregate | Average | Linear | Ratio | Quantile | Rank
@@ -182,6 +183,11 @@ class OrderKey:
     source: Expression
     descending: bool = False
     nulls_first: bool = False
+
+
+def size_of(expression: Expression) -> int:
+    """The number of functions of an expression, each as often as it is evaluated."""
+    return expression._size if isinstance(expression, Call) else 0  # type: ignore[attr-defined]
 
 
 def type_of(expression: Expression) -> Type:

@@ -134,5 +134,5 @@ def test_an_expression_of_many_cells_takes_work_by_its_distinct_results():
     ],
 )
 def test_too_much_work_on_joint_cells_is_refused_before_it_is_done(text):
-    with pytest.raises(QueryTooComplex), limited(60_000):
+    with pytest.raises(QueryTooComplex), limited(15_000):
         compile_anew(text, WIDE, "people")

@@ -20,13 +20,13 @@ from sharewell.query.domain import Domain
 from sharewell.query.sql.grammar import parse, too_deep
 from sharewell.query.sql.rewrite import rewrite
 from sharewell.query.sql.schema import describe
-from sharewell.query.sql.select import MAX_QUERIES, compile_select, too_large
+from sharewell.query.sql.select import UNLIMITED, compile_select, too_large
 from sharewell.query.sql.text import Source, normalize_sql
 from sharewell.query.sql.union import compile_union
 from sharewell.query.statement import Statement
 
-#: The maximum work of the conditions of a new question: how many nodes of diagrams are made.
-MAX_STEPS = 2**15
+#: The maximum work of a new question, in steps of about 8 us; each number of the result allows more.
+MAX_STEPS = 50_000
 
 __all__ = ["Statement", "compile_sql", "compiled_before", "normalize_sql"]
 
@@ -66,8 +66,7 @@ def compile_sql(
         if most is None:
             statement = compile_anew(text, domain, table)
         else:
-            # A sum over bins is split into groups three times: by midpoints, lower and upper edges.
-            with limited(MAX_STEPS + 6 * most * len(domain.shape)):
+            with limited(MAX_STEPS):
                 statement = compile_anew(text, domain, table, most)
         _CACHE.put((statement.text, domain, table), statement)
     if most is not None and statement.size > most:
@@ -80,7 +79,7 @@ def compiled_before(text: str, domain: Domain, table: str = "people") -> Stateme
     return _CACHE.get((normalize_sql(text), domain, table))
 
 
-def compile_anew(text: str, domain: Domain, table: str, most: int = MAX_QUERIES) -> Statement:
+def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -> Statement:
     """Compile a text without the cache. Errors point into the text as it was written."""
     if (schema := describe(text, domain, table)) is not None:
         return schema

@@ -26,7 +26,7 @@ from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate, leaves_of
-from sharewell.query.sql.cells import CellValues, evaluate_cells, weighted_query
+from sharewell.query.sql.cells import CellValues, evaluate_cells
 from sharewell.query.sql.conditions import ColumnTruth, ColumnTruths, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import shortened
@@ -209,21 +209,32 @@ class Aggregates(Conditions):
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
         zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
         results = [*(each.args["true"] for each in node.args["ifs"]), default]
+        # Equal results are compiled once; numbers are on one grid.
+        numbers = {result: self._constant_number(result) for result in dict.fromkeys(results)}
         predicates = [self.compile(each.this) for each in node.args["ifs"]]
-        numbers = [self._constant_number(result) for result in results]
+        branch = self._branch_of_cells(predicates)
         unit = Fraction(1)
-        if _VARIES in numbers:
-            weighted = [self._weighted(result) for result in results]
+        if _VARIES in numbers.values():
+            weighted = {result: self._weighted(result) for result in numbers}
         else:
-            known = list(dict.fromkeys(number for number in numbers if number is not None))
+            known = list(dict.fromkeys(number for number in numbers.values() if number is not None))
             unit, whole = on_grid(known)
-            weights = dict(zip(known, whole, strict=True))
-            if (found := self._case_of_cells(predicates, list(map(weights.get, numbers)))) is not None:
-                return found[0] * unit, found[1]
-            weighted = [
-                (zero, zero) if n is None else (self.everything * weights[n], self.everything)
-                for n in numbers
-            ]
+            grid = dict(zip(known, whole, strict=True))
+            if branch is not None:
+                weights = [grid.get(numbers[result], 0) for result in results]
+                total = branch.sum_of(self.source.domain, weights) * unit
+                exists = [int(numbers[result] is not None) for result in results]
+                return total, branch.sum_of(self.source.domain, exists) if counted else zero
+            weighted = {
+                result: (zero, zero) if n is None else (self.everything * grid[n], self.everything)
+                for result, n in numbers.items()
+            }
+        if branch is not None:
+            total, count = zero, zero
+            for result, (own, more) in weighted.items():
+                rows = branch.sum_of(self.source.domain, [int(each == result) for each in results])
+                total, count = total + own.where(rows), count + more.where(rows) if counted else zero
+            return total * unit, count
 
         # Two neighbouring parts of a CASE combine like two branches: the second applies to the rows that
         # the first leaves. So the parts combine in a balanced tree, and not branch by branch.
@@ -234,19 +245,16 @@ class Aggregates(Conditions):
             both = count + more.where(left) if counted else count
             return total + other.where(left), both, matched | rows
 
-        rows = [*map(self._rows, predicates), self.everything]
-        branches = zip(weighted, rows, strict=True)
+        rows_of = [*map(self._rows, predicates), self.everything]
         parts = [
-            (total.where(own), count.where(own) if counted else zero, own)
-            for (total, count), own in branches
+            (weighted[result][0].where(own), weighted[result][1].where(own) if counted else zero, own)
+            for result, own in zip(results, rows_of, strict=True)
         ]
         total, count, _ = balanced(then, parts)
         return total * unit, count
 
-    def _case_of_cells(
-        self, predicates: Sequence[Predicate], weights: Sequence[int | None]
-    ) -> _Weighted | None:
-        """Sum a CASE by masks over the cells of its columns; None if these are too many."""
+    def _branch_of_cells(self, predicates: Sequence[Predicate]) -> CellValues | None:
+        """Return the number of the first predicate that is true in each cell; None if these are many."""
         leaves = [leaf for predicate in predicates for leaf in leaves_of(predicate)]
         if not all(isinstance(leaf, ColumnTruth | ColumnTruths | TruthValue) for leaf in leaves):
             return None
@@ -267,18 +275,11 @@ class Aggregates(Conditions):
             )
             return reduce(operator.and_, masks)
 
-        total, counted = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=bool)
-        left = np.ones(shape, dtype=bool)
-        for predicate, weight in zip([*predicates, TruthValue(True)], weights, strict=True):
-            own = left & evaluate(predicate, False, cells)
-            left &= ~own
-            if weight is not None:
-                total[own] = weight
-                counted |= own
-        domain = self.source.domain
-        return weighted_query(domain, levels, total), weighted_query(
-            domain, levels, counted.astype(np.int64)
-        )
+        found = np.full(shape, len(predicates))
+        # The first that is true overwrites the later ones.
+        for at in range(len(predicates) - 1, -1, -1):
+            found[np.broadcast_to(evaluate(predicates[at], False, cells), shape)] = at
+        return CellValues(tuple(levels), list(range(len(predicates) + 1)), found, "number")
 
     def _constant_number(self, node: exp.Expr) -> Any:
         """Return the number of a branch, None for NULL; _VARIES if it is not the same in all rows."""

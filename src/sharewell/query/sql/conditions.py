@@ -91,6 +91,12 @@ def _merged(parts: Iterable[Predicate], combine: Callable[[Mask, Mask], Mask]) -
     return tuple(found.values())
 
 
+def _negated(part: Predicate) -> Predicate:
+    if isinstance(part, ColumnTruth):
+        return ColumnTruth(part.column, ~part.possible, ~part.true)
+    return Not(part)
+
+
 def _all_of(parts: Iterable[Predicate]) -> Predicate:
     """Return the predicate that is true where all parts are."""
     merged = _merged(parts, operator.iand)
@@ -145,7 +151,7 @@ class Conditions:
             case exp.Or():
                 return Or(_merged(map(self.compile, chain(node)), operator.ior))
             case exp.Not():
-                return Not(self.compile(node.this))
+                return _negated(self.compile(node.this))
             case exp.Is():
                 return self._is(node)
             case exp.In():
@@ -156,9 +162,9 @@ class Conditions:
                 if _is_computed(value) or any(_is_computed(end, Column) for _, end in ends):
                     return self.on_cells(node)
                 return _all_of(self._compare(node, symbol, value, end) for symbol, end in ends)
-            case exp.Like():
+            case exp.Like() | exp.ILike():
                 return self._like(node, "")
-            case exp.Escape(this=exp.Like()):
+            case exp.Escape(this=exp.Like() | exp.ILike()):
                 return self._like(node.this, self.translator.escape(node))
             case _ if type(node) in SYMBOLS:
                 left, right = self.operand(node.this), self.operand(node.expression)
@@ -185,7 +191,7 @@ class Conditions:
             return _on_column(column, *self._ordered(node, column, symbol, other))
         position = self._position(node, column, other, symbol)
         equal = _on_column(column, *_one_of(column, [position]))
-        return equal if symbol == "=" else Not(equal)
+        return equal if symbol == "=" else _negated(equal)
 
     def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> Truth:
         """Return where a column is <, <=, > or >= a constant."""
@@ -249,6 +255,8 @@ class Conditions:
 
     def _in(self, node: exp.In) -> Predicate:
         operand, members = self.operand(node.this), node.expressions
+        if any(each.find(exp.Column) for each in members):
+            return self.on_cells(node)
         constants = [self.operand(member) for member in members]
         if not isinstance(operand, Column) or any(_is_computed(each, Column) for each in constants):
             return self.on_cells(node)
@@ -275,7 +283,7 @@ class Conditions:
             return _on_column(operand, *is_null(operand))
         return self.on_cells(node)
 
-    def _like(self, node: exp.Like, escape: str) -> Predicate:
+    def _like(self, node: exp.Expr, escape: str) -> Predicate:
         operand, pattern = self.operand(node.this), self.operand(node.expression)
         if operand is None or pattern is None:
             return TruthValue(None)
@@ -286,13 +294,16 @@ class Conditions:
             return evaluate_cells(self.source, node, found).truth(self.source.domain)
         if operand.is_text:
             labels = [label for label in operand.labels if isinstance(label, str)]
-            matches = like_matcher(node, self.source, pattern, escape, max(map(len, labels)))
-            positions = [operand.positions[label] for label in labels if matches(label)]
+            folded = str.lower if isinstance(node, exp.ILike) else str
+            longest = max(len(folded(label)) for label in labels)
+            matches = like_matcher(node, self.source, folded(pattern), escape, longest)
+            positions = [operand.positions[label] for label in labels if matches(folded(label))]
             liked = _on_column(operand, *_one_of(operand, positions))
         else:
-            message = f'LIKE requires text, but column "{operand.name}" is not text.'
+            name = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+            message = f'{name} requires text, but column "{operand.name}" is not text.'
             raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
-        return Not(liked) if node.args.get("negate") else liked
+        return _negated(liked) if node.args.get("negate") else liked
 
     def _bare(self, node: exp.Expr) -> Predicate:
         """Compile a column or a constant that is a condition by itself."""

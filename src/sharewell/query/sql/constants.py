@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex
 from sharewell.query.attribute import decimal_text
+from sharewell.query.diagram import spend
 from sharewell.query.sql.text import Source, shortened
 
 #: NULL is None.
@@ -20,6 +21,9 @@ Constant = Fraction | str | dt.date | bool | None
 LIMIT = 10**100
 #: The maximum of text length times pattern length in LIKE: the worst-case number of steps.
 MAX_LIKE_STEPS = 10**7
+#: How many characters of text times those of a pattern, or places of an automaton, are compared in the
+#: time of one step of a diagram.
+CHARACTERS_OF_STEP, PLACES_OF_STEP = 2**9, 2**4
 DATE_HINT = "Write a date as DATE '2024-12-31'."
 
 _NUMBER = re.compile(r"(?=\.?\d)\d{0,100}(\.\d{0,100})?([eE][+-]?\d{1,2})?", re.ASCII)
@@ -116,7 +120,12 @@ def like_matcher(
     inner = "".join(f"(?>.*?{''.join(piece)})" for piece in middle if piece)
     rest = f"{inner}.*{''.join(last)}" if others else ""
     expression = re.compile("".join(first) + rest, re.DOTALL)
-    return lambda text: expression.fullmatch(text) is not None
+
+    def matches(text: str) -> bool:
+        spend(len(text) * len(pattern) // CHARACTERS_OF_STEP)
+        return expression.fullmatch(text) is not None
+
+    return matches
 
 
 #: The parts of a regular expression that are supported: one character, any of some, or any at all.
@@ -134,10 +143,16 @@ def regular_matcher(
     character, all places that can be reached are known, so no way to match is tried twice.
     """
     sequences = [_sequence(node, source, each, whole=whole) for each in pattern.split("|")]
-    if sum(len(steps) for steps, _, _ in sequences) * 1_000 > MAX_LIKE_STEPS:
+    places = sum(len(steps) for steps, _, _ in sequences)
+    if places * 1_000 > MAX_LIKE_STEPS:
         message = "The regular expression is too long."
         raise source.error(node, message, "Use a shorter pattern.", QueryTooComplex)
-    return lambda text: any(_matches(text, *sequence) for sequence in sequences)
+
+    def matches(text: str) -> bool:
+        spend(len(text) * places // PLACES_OF_STEP)
+        return any(_matches(text, *sequence) for sequence in sequences)
+
+    return matches
 
 
 #: A test of one character, whether it may be left out, and whether it may be repeated.
@@ -175,12 +190,10 @@ def _sequence(
 def _matches(text: str, steps: list[_Step], at_start: bool, at_end: bool) -> bool:
     def reachable(places: set[int]) -> set[int]:
         """Add the places behind steps that may be left out."""
-        found = set(places)
-        for place in sorted(places):
-            while place < len(steps) and steps[place][1]:
-                place += 1
-                found.add(place)
-        return found
+        for place, (_, optional, _) in enumerate(steps):
+            if optional and place in places:
+                places.add(place + 1)
+        return places
 
     places = reachable({0})
     for character in text:

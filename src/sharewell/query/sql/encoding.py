@@ -22,6 +22,8 @@ Codes = NDArray[np.int64]
 #: How many arguments of functions are evaluated, and rows encoded, in the time of one step of a diagram.
 ARGUMENTS_OF_STEP = 4
 ROWS_OF_STEP = 128
+#: How many characters of text are read in the time of one step.
+CHARACTERS_OF_STEP = 4096
 #: The largest code before codes are numbered anew.
 _MAX_CODE = 2**40
 
@@ -88,6 +90,8 @@ def _apply(function: Callable[..., Any], columns: Sequence[EncodedColumn]) -> En
             codes, bound = codes * count + column.codes, bound * count
     _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)
     spend(len(first) * len(columns) // ARGUMENTS_OF_STEP)
+    longest = sum(max(map(_length, column.values), default=0) for column in columns)
+    spend(len(first) * longest // CHARACTERS_OF_STEP)
     arguments = [[column.values[at] for at in column.codes[first].tolist()] for column in columns]
     return EncodedColumn.of([function(*each) for each in zip(*arguments, strict=True)], of_row)
 
@@ -142,3 +146,7 @@ def _assembled(parts: Sequence[tuple[Codes, EncodedColumn]], count: int) -> Enco
 
 def _is_unknown(value: Any) -> bool:
     return isinstance(value, Unknown)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, str) else 0

@@ -12,7 +12,16 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from sharewell.query.expression import Call, Constant, Expression, call, type_of
+from sharewell.errors import QueryTooComplex
+from sharewell.query.expression import (
+    Call,
+    Constant,
+    Expression,
+    Field,
+    GroupKey,
+    call,
+    type_of,
+)
 from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS, Duration, Function, Type, singular
 from sharewell.query.sql.constants import (
     DATE_HINT,
@@ -59,6 +68,10 @@ _TYPE_NAMES = {
     "duration": "a duration",
     "null": "NULL",
 }
+#: The maximum number of characters that a function may make.
+MAX_LENGTH = 10_000
+#: A bound of the number of characters of a number or a date.
+_LONGEST_NUMBER = 250
 #: The length of text that LIKE is prepared for where the text is not known.
 _LONGEST = 1_000
 _UNITS = ("year", "quarter", "month", "week", "day")
@@ -70,6 +83,7 @@ class Translator:
     def __init__(self, source: Source, leaf: Leaf) -> None:
         self.source = source
         self._leaf = leaf
+        self._lengths: dict[Call, int] = {}
 
     def translate(self, node: exp.Expr) -> Expression:
         """Translate an expression."""
@@ -160,6 +174,8 @@ class Translator:
     ) -> Expression:
         """Apply a function after checking the types of its arguments."""
         function = FUNCTIONS[name]
+        if name in ("||", "CONCAT", "REPLACE"):
+            self._check_length(node, name, arguments)
         places = [*parts, *[node] * (len(arguments) - len(parts))]
         types = [type_of(each) for each in arguments]
         if name in SYMBOLS.values() or name in ("IN", "IS DISTINCT FROM", "NULLIF"):
@@ -251,6 +267,38 @@ class Translator:
                     raise self.source.error(node, message, "Use values of the same type.")
                 found = types[each]
         return found
+
+    def _check_length(self, node: exp.Expr, name: str, arguments: list[Expression]) -> None:
+        """Refuse a function that may make text too long: it is applied to every value."""
+        lengths = list(map(self._longest, arguments))
+        replaced = name == "REPLACE" and len(lengths) == 3
+        if (lengths[0] * max(1, lengths[2]) if replaced else sum(lengths)) > MAX_LENGTH:
+            message = (
+                f"{shortened(self.source.quote(node))} may have more than {MAX_LENGTH:,} characters."
+            )
+            raise self.source.error(node, message, "Use shorter text.", QueryTooComplex)
+
+    def _longest(self, expression: Expression) -> int:
+        """Return a bound of the number of characters of a value."""
+        match expression:
+            case Constant(str() as text):
+                return len(text)
+            case Field(column) if type_of(expression) == "text":
+                return max((len(label) for label in column.labels if isinstance(label, str)), default=0)
+            case GroupKey(labels) if type_of(expression) == "text":
+                return max((len(label) for label in labels if isinstance(label, str)), default=0)
+            case Call(function, arguments) if type_of(expression) == "text":
+                if expression not in self._lengths:
+                    lengths = list(map(self._longest, arguments))
+                    if function.name in ("||", "CONCAT"):
+                        found = sum(lengths)
+                    elif function.name == "REPLACE":
+                        found = lengths[0] * max(1, lengths[2])
+                    else:  # A letter may have two capitals: 'ß' is 'SS'.
+                        found = max([*lengths, _LONGEST_NUMBER]) * (2 if function.name == "UPPER" else 1)
+                    self._lengths[expression] = found
+                return self._lengths[expression]
+        return _LONGEST_NUMBER
 
     def _add(
         self,

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from sharewell.errors import QueryTooComplex
 from sharewell.query.block import ParallelBlock
+from sharewell.query.diagram import spend
 from sharewell.query.expression import (
     Aggregate,
     Call,
@@ -23,6 +24,8 @@ from sharewell.query.expression import (
 #: The maximum number of coefficients of all forms of a statement, and of all that are computed for them.
 MAX_TERMS = 2**20
 MAX_COMPUTED = 2**21
+#: How many coefficients are computed in the time of one step of a diagram.
+TERMS_OF_STEP = 16
 
 #: The coefficients of one number, by the place of the answer.
 Terms = dict[int, Fraction]
@@ -35,7 +38,7 @@ class Forms:
     blocks: list[ParallelBlock] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
     forms: list[Form] = field(default_factory=list)
-    _places: dict[Form, int] = field(default_factory=dict)
+    _places: dict[tuple[tuple[int, tuple[int, int]], ...], int] = field(default_factory=dict)
     _terms: int = 0
     _computed: int = 0
 
@@ -52,17 +55,26 @@ class Forms:
 
     def add(self, terms: Terms) -> int:
         """Add a form, and return its place; equal forms have the same."""
-        form = tuple(sorted((at, factor) for at, factor in terms.items() if factor))
-        place = self._places.setdefault(form, len(self.forms))
-        if place == len(self.forms):
-            self._terms += len(form)
-            if self._terms > MAX_TERMS:
-                raise _too_many()
-            self.forms.append(form)
+        # As integers, whose hashes and comparisons are much quicker than those of fractions.
+        ratios = ((at, factor.as_integer_ratio()) for at, factor in terms.items())
+        key = tuple(sorted((at, ratio) for at, ratio in ratios if ratio[0]))
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = self.append(tuple((at, terms[at]) for at, _ in key))
         return place
+
+    def append(self, form: Form) -> int:
+        """Add a form that there is none like, and return its place."""
+        spend(len(form) // (2 * TERMS_OF_STEP))
+        self._terms += len(form)
+        if self._terms > MAX_TERMS:
+            raise _too_many()
+        self.forms.append(form)
+        return len(self.forms) - 1
 
     def compute(self, terms: Terms) -> Terms:
         """Return terms that were computed, and refuse those beyond what a statement may compute."""
+        spend(len(terms) // TERMS_OF_STEP)
         self._computed += len(terms)
         if self._computed > MAX_COMPUTED:
             raise _too_many()

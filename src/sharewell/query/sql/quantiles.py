@@ -5,18 +5,19 @@ All quantiles of a column, over the same rows and groups, use one block of count
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
 from sharewell.query.attribute import Binned, Date, Integer
+from sharewell.query.diagram import allow, spend
 from sharewell.query.domain import Column
-from sharewell.query.expression import Expression, Quantile
+from sharewell.query.expression import Expression, Form, Quantile
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.forms import Terms
 from sharewell.query.sql.grammar import CALL
@@ -30,6 +31,18 @@ _CONTINUOUS = {"MEDIAN", "QUANTILE_CONT", "PERCENTILE_CONT"}
 _DISCRETE = {"QUANTILE", "QUANTILE_DISC", "PERCENTILE_DISC"}
 #: The maximum number of values of a column, times the number of groups.
 MAX_VALUES = 2**13
+#: How many steps of a diagram it takes to copy a quantile for one of its fractions.
+STEPS_OF_COPY = 8
+
+
+class Histogram(NamedTuple):
+    """The counts by value of a column in each row of the result.
+
+    `counts` has their forms, and `places` the answers that they add up, with the value of each.
+    """
+
+    counts: tuple[tuple[int, ...], ...]
+    places: tuple[tuple[tuple[int, int], ...], ...]
 
 
 def is_quantile(node: exp.Expr) -> bool:
@@ -80,11 +93,16 @@ def _one_by_one(select: exp.Select) -> list[exp.Expr]:
         node = item.unalias().unnest()
         fractions = _listed(node) if is_quantile(node) else []
         name = item.alias or _function(node).name.removesuffix(CALL) if fractions else ""
+        if fractions:
+            # Without the list, which would be copied for each of its members.
+            inner = _function(node)
+            inner.set(
+                "expressions", [] if inner.name.startswith("PERCENTILE") else inner.expressions[:1]
+            )
+        spend(STEPS_OF_COPY * len(fractions))
         for fraction in fractions:
             single = node.copy()
-            inner = _function(single)
-            ordered = [] if inner.name.startswith("PERCENTILE") else inner.expressions[:1]
-            inner.set("expressions", [*ordered, fraction.copy()])
+            _function(single).append("expressions", fraction)
             label = exp.to_identifier(f"{name}_{fraction.sql()}", quoted=True)
             items.append(exp.Alias(this=single, alias=label))
         if not fractions:
@@ -177,35 +195,60 @@ def _quantile(
         message = f"{draft.source.quote(node)} needs {values * len(groups.keys):,} counts; the limit is "
         hint = f"Use declared bins of {column.name}, or fewer groups."
         raise draft.source.error(node, f"{message}{MAX_VALUES:,}.", hint)
-    ends = _ends(column)
     declared = attribute.mask(slice(0, values))
     known = rows.where(LinearQuery.of_vectors(draft.source.domain, {column.level: declared}))
-    finest = Groups([*groups.columns, column])
     key = known, column.level
     if key not in draft.histograms:
-        places = [at for at, each in enumerate(finest.keys) if each[-1] < values]
-        draft.histograms[key] = (
-            draft.forms.add_block(finest.split(known).take(places)),
-            [finest.keys[at] for at in places],
+        draft.histograms[key] = _histogram(draft, column, known)
+    counts, places = draft.histograms[key]
+    if (key, fraction) not in draft.quantiles:
+        # How many rows have at most each value, less the fraction of all: it crosses 0 at the quantile.
+        below, above = 1 - fraction, -fraction
+        crossings = tuple(
+            tuple(map(draft.forms.append, _crossings(of_group, values, below, above)))
+            for of_group in places
         )
-    block, keys = draft.histograms[key]
-    start = draft.forms.starts[block]
+        draft.quantiles[key, fraction] = Quantile(
+            column.name, fraction, _ends(column), counts, crossings
+        )
+    return draft.quantiles[key, fraction]
+
+
+def _crossings(
+    places: Sequence[tuple[int, int]], values: int, below: Fraction, above: Fraction
+) -> Iterator[Form]:
+    """Yield a form for each value: one factor for the answers up to it, another for those above it."""
+    own = [value for _, value in places]
+    if own != sorted(own):  # subtotals: the answers of several groups, one group after the other
+        for value in range(values):
+            yield tuple((at, below if each <= value else above) for at, each in places)
+        return
+    counted, left = [(at, below) for at, _ in places], [(at, above) for at, _ in places]
+    for value in range(values):
+        cut = bisect_right(own, value)
+        yield (*counted[:cut], *left[cut:])
+
+
+def _histogram(draft: Draft, column: Column, known: LinearQuery) -> Histogram:
+    """Add the block of the counts by value, in each group."""
+    groups, values = draft.groups, len(column.attribute.values)
+    finest = Groups([*groups.columns, column])
+    chosen = [at for at, each in enumerate(finest.keys) if each[-1] < values]
+    allow(2 * len(chosen) * len(draft.source.domain.shape))
+    block = draft.forms.add_block(finest.split(known).take(chosen))
     by_group: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for at, each in enumerate(keys):
-        by_group.setdefault(each[:-1], []).append((each[-1], start + at))
-    counts, crossings = [], []
+    for at, chosen_at in enumerate(chosen):
+        *group, value = finest.keys[chosen_at]
+        by_group.setdefault(tuple(group), []).append((draft.forms.starts[block] + at, value))
+    counts, places = [], []
     for members in groups.members:
+        of_group = [each for at in members for each in by_group.get(groups.keys[at], ())]
         cells: list[Terms] = [{} for _ in range(values)]
-        for member in members:
-            for value, place in by_group.get(groups.keys[member], ()):
-                cells[value][place] = Fraction(1)
-        totals: list[Terms] = list(accumulate(cells, operator.or_))
-        share = dict.fromkeys(totals[-1], -fraction)
+        for place, value in of_group:
+            cells[value][place] = Fraction(1)
         counts.append(draft.forms.add_all(cells))
-        crossings.append(
-            draft.forms.add_all([{**share, **dict.fromkeys(own, 1 - fraction)} for own in totals])
-        )
-    return Quantile(column.name, fraction, ends, tuple(counts), tuple(crossings))
+        places.append(tuple(sorted(of_group)))
+    return Histogram(tuple(counts), tuple(places))
 
 
 def _ends(column: Column) -> tuple[tuple[Fraction, Fraction], ...]:

@@ -10,11 +10,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex, SqlError
+from sharewell.query.diagram import spend
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.text import Source, names_match, shortened
 
 #: The maximum number of nodes of a rewritten SELECT.
 MAX_NODES = 50_000
+#: How many steps of a diagram it takes to copy a node and to look for names in it.
+STEPS_OF_NODE = 4
 
 _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter, exp.WithinGroup)
 
@@ -58,7 +61,9 @@ def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> ex
         return select
     inner = _without_distinct(_flatten(inner.copy(), source, known), source)
     found = _merge(select, inner, alias, source)
-    if sum(1 for _ in found.walk()) > MAX_NODES:
+    size = sum(1 for _ in found.walk())
+    spend(STEPS_OF_NODE * size)
+    if size > MAX_NODES:
         raise QueryTooComplex(
             "The SQL is too long once its subqueries are put in their places.", hint="Write it out."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,20 +13,24 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import Location, QueryError, QueryTooComplex, all_together
+from sharewell.errors import MAX_MISTAKES, Location, QueryError, QueryTooComplex, all_together
 from sharewell.query.attribute import Binned
+from sharewell.query.diagram import allow, spend
 from sharewell.query.expression import (
     Aggregate,
     Average,
     Call,
     Constant,
     Expression,
+    GroupKey,
     Linear,
     OrderKey,
+    Quantile,
     Ratio,
     call,
     is_public,
     numbers,
+    size_of,
     type_of,
 )
 from sharewell.query.linear import LinearQuery
@@ -35,25 +40,39 @@ from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
-from sharewell.query.sql.quantiles import compile_quantile, expand_quantiles, is_quantile
+from sharewell.query.sql.quantiles import (
+    Histogram,
+    compile_quantile,
+    expand_quantiles,
+    is_quantile,
+)
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 
 #: The maximum number of queries of one statement, and so of groups.
 MAX_QUERIES = 2**16
+#: Allows as many numbers as there may be queries.
+UNLIMITED = sys.maxsize
 #: The maximum size of an expression times the number of groups.
 MAX_STEPS_OF_ROWS = 2**22
+#: How many steps of a diagram it takes to simplify a function of results; how many values of it, and how
+#: many groups, are computed in one.
+STEPS_OF_FUNCTION, VALUES_OF_STEP, GROUPS_OF_STEP = 2, 32, 2
+
+#: The maximum number of columns of ROLLUP and of CUBE.
+MAX_ROLLED_UP: dict[type[exp.Expr], int] = {exp.Rollup: 64, exp.Cube: 12}
+TOO_MANY_SETS = ("There are too many grouping sets.", "List fewer columns.")
 
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
 
 
-def compile_select(select: exp.Select, source: Source, most: int = MAX_QUERIES) -> Statement:
+def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
     expand_quantiles(select, source)
     everything = LinearQuery.all(source.domain)
-    draft = Draft(select, source, min(most, MAX_QUERIES), Aggregates(source, everything, everything))
+    draft = Draft(select, source, most, Aggregates(source, everything, everything))
     for name, rule in RULES:
         clause, before = select.args.get(name), len(draft.mistakes)
         if clause is not None:
@@ -146,6 +165,7 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
         chosen = [frozenset(place for at in each if (place := places[at]) is not None) for each in sets]
     draft.groups = Groups(columns, chosen)
     draft.check_size(clause)
+    spend(len(draft.groups.sets) * len(draft.groups.keys) // GROUPS_OF_STEP)
 
 
 def _grouping_sets(
@@ -157,40 +177,42 @@ def _grouping_sets(
     if not clause.expressions:
         hint = "Name a column, or remove GROUP BY."
         raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
-    nodes: list[exp.Expr] = []
+    nodes: dict[exp.Expr, int] = {}
 
     def place(node: exp.Expr) -> int:
-        node = node.unnest()
-        found = next((at for at, each in enumerate(nodes) if each == node), None)
-        if found is None:
-            nodes.append(node)
-        return len(nodes) - 1 if found is None else found
+        return nodes.setdefault(node.unnest(), len(nodes))
 
     def members(node: exp.Expr) -> tuple[int, ...]:
         if isinstance(node, exp.Tuple):
             return tuple(place(each) for each in node.expressions)
         return (place(node),)
 
+    always: list[int] = []
     product: list[tuple[int, ...]] = [()]
     for node in clause.expressions:
-        if isinstance(node, exp.Rollup):
+        if isinstance(node, exp.Rollup | exp.Cube):
             parts = [members(each) for each in node.expressions]
-            options = [sum(parts[:end], ()) for end in range(len(parts), -1, -1)]
-        elif isinstance(node, exp.Cube):
-            parts = [members(each) for each in node.expressions]
-            options = [
-                sum((part for at, part in enumerate(parts) if not skipped >> at & 1), ())
-                for skipped in range(2 ** min(len(parts), 12))
-            ]
+            if len(parts) > MAX_ROLLED_UP[type(node)]:
+                raise draft.source.error(clause, *TOO_MANY_SETS)
+            chosen = (
+                [range(end) for end in range(len(parts), -1, -1)]
+                if isinstance(node, exp.Rollup)
+                else [
+                    [at for at in range(len(parts)) if not skipped >> at & 1]
+                    for skipped in range(2 ** len(parts))
+                ]
+            )
+            options = [tuple(own for at in each for own in parts[at]) for each in chosen]
         elif isinstance(node, exp.GroupingSets):
             options = [members(each) for each in node.expressions]
         else:
-            options = [members(node)]
+            always += members(node)
+            continue
         product = [(*before, *option) for before in product for option in options]
         if len(product) > 4096:
-            raise draft.source.error(clause, "There are too many grouping sets.", "List fewer columns.")
+            raise draft.source.error(clause, *TOO_MANY_SETS)
     plain = not any(isinstance(n, exp.Rollup | exp.Cube | exp.GroupingSets) for n in clause.expressions)
-    return nodes, None if plain else product
+    return list(nodes), None if plain else [(*always, *each) for each in product]
 
 
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
@@ -199,6 +221,8 @@ def select_list(draft: Draft, items: list[exp.Expr]) -> None:
         with draft.collected():
             item = draft.item(node.unalias())
             draft.items.append(item)
+            draft.shown += not isinstance(item, GroupKey)
+            draft.check_shown(node)
             for key in _alias_keys(node):
                 draft.aliases.setdefault(key, {})[item] = None
 
@@ -236,15 +260,16 @@ def offset(draft: Draft, clause: exp.Offset) -> None:
     draft.offset = draft.whole(clause, "OFFSET")
 
 
-#: The rules that make a statement, in the order in which SQL evaluates the clauses.
+#: The rules that make a statement, in the order in which SQL evaluates the clauses; but what LIMIT says
+#: is known before, and bounds how many numbers there are.
 RULES: tuple[tuple[str, Callable[[Draft, Any], None]], ...] = (
     ("from_", from_table),
     ("where", where),
     ("group", group_by),
+    ("limit", limit),
     ("expressions", select_list),
     ("having", having),
     ("order", order_by),
-    ("limit", limit),
     ("offset", offset),
 )
 
@@ -266,11 +291,12 @@ class Draft:
     items: list[Expression] = field(default_factory=list)
     totals: dict[LinearQuery, int] = field(default_factory=dict)
     forms: Forms = field(default_factory=Forms)
-    #: The blocks of counts by value, of quantiles, with the groups and values of their rows.
-    histograms: dict[tuple[LinearQuery, int], tuple[int, list[tuple[int, ...]]]] = field(
-        default_factory=dict
-    )
+    #: The counts by value of a column over some rows, and the quantiles that they have.
+    histograms: dict[tuple[LinearQuery, int], Histogram] = field(default_factory=dict)
+    quantiles: dict[tuple[tuple[LinearQuery, int], Fraction], Quantile] = field(default_factory=dict)
     edges: dict[tuple[int, Binned, tuple[LinearQuery, ...]], int] = field(default_factory=dict)
+    #: How many items are numbers.
+    shown: int = 0
     having: Expression = ALWAYS
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
@@ -294,6 +320,8 @@ class Draft:
             raise
         except QueryError as error:
             self.mistakes.append(error)
+            if len(self.mistakes) > MAX_MISTAKES:
+                raise all_together(self.mistakes) from None
 
     # Items
 
@@ -303,7 +331,11 @@ class Draft:
         if node.is_star:
             message = "SELECT * is not supported: single rows are never returned."
             raise self.source.error(node, message, "Write SELECT COUNT(*).")
-        found = simplified(self._translator.translate(node), self.forms, len(self.groups.rows))
+        translated = self._translator.translate(node)
+        # An alias may stand for an expression that has aliases again, twice in each.
+        size = size_of(translated)
+        spend(STEPS_OF_FUNCTION * size + size * len(self.groups.rows) // VALUES_OF_STEP)
+        found = simplified(translated, self.forms, len(self.groups.rows))
         if (
             isinstance(found, Call)
             and type_of(found) != "boolean"
@@ -441,6 +473,8 @@ class Draft:
         """Add the block of an ungrouped query, unless there is one."""
         if total not in self.totals:
             self.check_size(node, self.forms.size + len(self.groups.keys))
+            # A sum over bins is split into groups three times: by midpoints, lower and upper edges.
+            allow(6 * len(self.groups.keys) * len(self.source.domain.shape))
             self.totals[total] = self.forms.add_block(self.groups.split(total))
         return self.totals[total]
 
@@ -539,11 +573,18 @@ class Draft:
         found = self._translator.translate(node)
         return found.value if isinstance(found, Constant) else None
 
+    def check_shown(self, node: exp.Expr) -> None:
+        """Refuse more numbers in the result than are allowed, blaming a node."""
+        rows = len(self.groups.rows)
+        size = self.shown * (rows if self.limit is None else min(rows, self.limit))
+        if size > self.most:
+            raise too_large(size, self.most, self.source.locate(node))
+
     def check_size(self, node: exp.Expr, queries: int | None = None) -> None:
         """Refuse more queries than are allowed, blaming a node."""
         most = MAX_QUERIES
         if self.groups.size <= most:
-            most, size = self.most, max(queries or 0, len(self.groups.keys))
+            most, size = min(self.most, most), max(queries or 0, len(self.groups.keys))
         else:
             size = self.groups.size
         if size > most:

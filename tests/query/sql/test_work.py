@@ -1,0 +1,107 @@
+"""How much work a text makes: counted by calls, which are the same however busy the machine is."""
+
+import sys
+
+import pytest
+
+from sharewell import Category, Domain, Integer
+from sharewell.errors import QueryError, QueryTooComplex
+from sharewell.query.diagram import limited
+from sharewell.query.sql import MAX_STEPS, compile_anew
+
+LEVELS = ["none", "primary", "secondary", "college", "master", "doctorate"]
+DOMAIN = Domain([Integer("age", 0, 85), Category("school", LEVELS), Category("sex", ["F", "M"])])
+COUNT = "SELECT COUNT(*) FROM people"
+MOST = 10_000
+#: More calls than any question may take: some seconds, and about as many as 100 kB of conditions take.
+MAX_CALLS = 1_500_000
+
+
+class TooManyCalls(BaseException):
+    """A text that takes too long; no error of the compiler, which might handle it."""
+
+
+def calls(text: str) -> int:
+    """Compile a text as a new question, and count the calls."""
+    count = 0
+
+    def counted(_frame, event, _argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+        if count > MAX_CALLS:
+            raise TooManyCalls
+
+    sys.setprofile(counted)
+    try:
+        with limited(MAX_STEPS):
+            compile_anew(text, DOMAIN, "people", MOST)
+    except QueryError:
+        pass
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def repeated(part, count: int, between: str) -> str:
+    return between.join(part(i) for i in range(count))
+
+
+def fits(i: int) -> str:
+    return f"age = {i * 37 % 86} AND school = '{LEVELS[i * i % 6]}'"
+
+
+TEXTS = {
+    "case": lambda n: f"SELECT SUM(CASE {repeated(lambda i: f'WHEN {fits(i)} THEN {i}', n, ' ')} END)",
+    "case of columns": lambda n: (
+        f"SELECT AVG(CASE {repeated(lambda i: f'WHEN {fits(i)} THEN age', n, ' ')} END)"
+    ),
+    "nots": lambda n: f"{COUNT} WHERE {repeated(lambda i: f'NOT (age = {i % 80})', n, ' OR ')}",
+    "ilike": lambda n: f"{COUNT} WHERE {repeated(lambda i: f'''school ILIKE '%{i}%' ''', n, ' OR ')}",
+    "quantiles": lambda n: f"SELECT MEDIAN(age), QUANTILE_CONT(age, [{repeated(str, n, ', ')}])",
+    "groups": lambda n: f"{COUNT} GROUP BY {repeated(lambda i: 'sex', n, ', ')}",
+    "rolled up": lambda n: f"{COUNT} GROUP BY ROLLUP ({repeated(lambda i: f'age + {i}', n, ', ')})",
+    "unknown": lambda n: f"SELECT {repeated(lambda i: f'COUNT(foo{i})', n, ', ')}",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_the_work_is_linear_in_the_text(text):
+    def of(n: int) -> int:
+        made = text(n)
+        return calls(made if "FROM" in made else f"{made} FROM people")
+
+    once, twice = of(200), of(400)
+    assert twice < 2.2 * once
+
+
+ATTACKS = {
+    "alias": "SELECT COUNT(*) AS a0, "
+    + repeated(lambda i: f"GREATEST(a{i}, a{i}) AS a{i + 1}", 60, ", ")
+    + " FROM people",
+    "subquery": "WITH t0 AS (SELECT age AS a FROM people)"
+    + repeated(lambda i: f", t{i + 1} AS (SELECT a + a AS a FROM t{i})", 60, "")
+    + " SELECT COUNT(*) FROM t60 WHERE a > 3",
+    "chain of subqueries": "WITH t0 AS (SELECT age AS a FROM people)"
+    + repeated(lambda i: f", t{i + 1} AS (SELECT a + 1 AS a FROM t{i})", 300, "")
+    + " SELECT COUNT(*) FROM t300 WHERE a > 3",
+    "replace": f"{COUNT} WHERE {'REPLACE(' * 90}school" + ", 'a', 'aaaaaaaaaa')" * 90 + " = 'b'",
+    "cubes": f"SELECT COUNT(*) FROM people GROUP BY {', '.join(['CUBE (sex, school, age)'] * 4)}",
+}
+
+
+@pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
+def test_a_short_text_cannot_make_much_work(text):
+    with pytest.raises(QueryTooComplex), limited(MAX_STEPS):
+        compile_anew(text, DOMAIN, "people", MOST)
+    assert calls(text) < MAX_CALLS
+
+
+@pytest.mark.parametrize("pattern", ["a?" * 2_000 + "b", "[a-z]*" * 900 + "b", "[a-z]*x|" * 900 + "b"])
+def test_a_regular_expression_cannot_make_the_match_slow(pattern):
+    assert calls(f"{COUNT} WHERE regexp_matches(school, '{pattern}')") < MAX_CALLS
+
+
+def test_a_cube_of_too_many_columns_is_refused():
+    columns = repeated(lambda i: f"age + {i}", 13, ", ")
+    with pytest.raises(QueryError, match="too many grouping sets"):
+        compile_anew(f"{COUNT} GROUP BY CUBE ({columns})", DOMAIN, "people")
