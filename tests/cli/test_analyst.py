@@ -125,7 +125,9 @@ def test_questions_are_listed_and_can_be_fetched_again(way):
 def test_the_dataset_says_what_can_be_asked_about(way):
     shown = said("dataset", *way.of("ann"))
     assert re.search(r"sex +category +F, M", shown)
-    assert "A paid count or sum costs epsilon 1/8; an average takes both." in " ".join(shown.split())
+    words = " ".join(shown.split())
+    assert "A paid count or sum costs epsilon 1/8; an average takes both." in words
+    assert "Curators can read every question, with the name of the analyst who asked it." in words
 
 
 def test_json_is_the_messages_of_the_wire(way):

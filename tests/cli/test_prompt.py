@@ -86,6 +86,7 @@ def test_questions_and_commands_are_answered_at_the_prompt(ann, capsys):
         f"{COUNT}\x03",
     )
     out = capsys.readouterr().out
+    assert out.splitlines()[1].startswith("Curators can read every question, with the name")
     for part in ("\\quote SQL", "cost", "F  ", "± ", "econstructed; free", 'Unknown table "peple"'):
         assert part in out
     assert "Unknown command \\budgte. Did you mean \\budget?" in out

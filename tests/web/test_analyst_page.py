@@ -33,6 +33,7 @@ BY_WORKING_GROUP = "SELECT age_group, COUNT(*) FROM people WHERE works GROUP BY 
 
 def test_sign_in_and_out(served, opened):
     page = opened(served, name=None)
+    expect(page.get_by_text("Curators can read every question, with the name")).to_be_visible()
     sign_in(page, served.token("ann"))
     expect(page.get_by_role("heading", name="people")).to_be_visible()
     expect(page.locator(".meter-button")).to_contain_text(re.compile(r"\d+ questions left"))

@@ -45,6 +45,7 @@ export function SignIn() {
         <p class="muted" id="token-help">
           Your curator gives you the token. This page exchanges it for a session of 12 hours and does not keep it.
         </p>
+        <p class="muted">Curators can read every question, with the name of the analyst who asked it.</p>
       </form>
     </main>
   );

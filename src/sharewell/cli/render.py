@@ -27,6 +27,8 @@ from sharewell.wire.text import (
     pluralize,
 )
 
+#: What analysts are to know before they ask.
+SEEN_BY_CURATORS = "Curators can read every question, with the name of the analyst who asked it."
 #: What a command returns: a message of the service, or a confirmation.
 Reply = BaseModel | str
 #: What is printed, one below the other; a string is printed without markup.
@@ -419,6 +421,7 @@ def render_dataset(dataset: wire.DatasetInfo) -> Items:
     )
     if dataset.privacy_unit is not None:
         lines.append(f"Each {dataset.privacy_unit} is counted once, by one of its rows.")
+    lines.append(SEEN_BY_CURATORS)
     if dataset.paused:
         lines.append("The dataset is paused: no questions are accepted.")
     return [table, *lines]

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from sharewell import wire
 from sharewell.cli.render import (
+    SEEN_BY_CURATORS,
     Items,
     format_error,
     make_table,
@@ -152,6 +153,7 @@ class Shell:
     def run(self) -> None:
         r"""Read and answer until Ctrl-D or `\quit`; Ctrl-C drops what was typed."""
         typer.echo(f"{sanitize(self._info.name)}. End questions with ; or an empty line. \\help helps.")
+        typer.echo(SEEN_BY_CURATORS)
         while True:
             try:
                 self._update_budget()
