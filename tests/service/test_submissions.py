@@ -2,8 +2,9 @@
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from sharewell import wire
 from sharewell.config import parse_config
 from sharewell.errors import KeyReused, NotFound, StorageFull, TooMany
 from sharewell.privacy.ledger import AnsweredFree, MemoryLedger
+from sharewell.query.sql import StatementCache
+from sharewell.service.certificate_worker import EndedQuestion, _entry
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.verify import verify
+from sharewell.sharing.certificate import Certificate
 from tests.service.services import config, count, plain, serve, status
 from tests.service.waiting import comes_true
 
@@ -68,6 +72,56 @@ def test_memory_is_bounded_by_the_cache_and_not_by_what_was_asked(tmp_path):
             assert memory() < before + 500_000
     finally:
         tracemalloc.stop()
+
+
+def weighted(number: int) -> str:
+    """A question that was never asked before."""
+    return f"SELECT SUM(CASE WHEN age = 3 THEN {number} WHEN age > 7 THEN 1 ELSE 0 END) FROM people"
+
+
+@pytest.fixture
+def growth(monkeypatch) -> Callable[[Callable[[int], object]], float]:
+    """How many bytes are kept of each call with another number, beside caches of limited size."""
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_REMEMBERED", 16)
+    monkeypatch.setattr("sharewell.query.sql._CACHE", StatementCache(50_000))
+
+    def kept() -> int:
+        for each in gc.get_objects():
+            if type(each) is _lru_cache_wrapper and each.__module__.startswith("sharewell."):
+                each.cache_clear()
+        return memory()
+
+    def measured(call: Callable[[int], object]) -> float:
+        # What came first fills the caches; of two batches, the smaller growth is no accident.
+        sizes = []
+        tracemalloc.start()
+        try:
+            for batch in range(3):
+                for number in range(80 * batch + 1, 80 * batch + 81):
+                    call(number)
+                sizes.append(kept())
+        finally:
+            tracemalloc.stop()
+        return min(sizes[1] - sizes[0], sizes[2] - sizes[1]) / 80
+
+    return measured
+
+
+def test_nothing_is_kept_of_free_questions_that_all_differ(tmp_path, growth):
+    with on_disk(tmp_path / "ledger.sqlite", cache_bytes=20_000) as service:
+        assert growth(lambda number: service.ask("ann", weighted(number), pay=False)) < 1000
+
+
+def test_the_certificates_process_keeps_nothing_of_free_questions_that_all_differ(growth):
+    settings = config()
+    certificate = Certificate(settings.collective, error_threshold=20.0)
+
+    def follow(number: int) -> None:
+        sent = EndedQuestion("ann", weighted(number), pay=False)
+        certificate.record(_entry(sent, settings.collective, settings.name))
+
+    assert growth(follow) < 1000
+    assert certificate.report().of("ann").answers == 240
 
 
 @pytest.mark.parametrize("scheduler", ["none", "round-robin"])
