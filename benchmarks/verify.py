@@ -1,7 +1,8 @@
-"""Verification: how long a ledger of 100,000 events takes, the certificate's part included.
+"""A ledger of 108,000 events: how long it takes to verify, with the certificate, and to restart.
 
-Five analysts have asked 49,000 questions about 86 ages, and paid for 1,000 of them.
-The promise: `verify` takes less than a minute of processor time. What it samples, it counts.
+Five analysts have asked 53,000 questions about 86 ages, and paid for 1,000 of them.
+The promises: `verify` takes less than a minute of processor time, and what it samples, it counts; a
+service is restarted in less than four seconds of it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from sharewell.config import Config, parse_config
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Answered, Asked, Configured, MemoryLedger
 from sharewell.query.sql import compile_sql
+from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.ledger.codec import free_answers
 from sharewell.service.submissions import to_plain
+from sharewell.service.tokens import TokenStore
 from sharewell.service.verify import verify
 
 ANALYSTS = 5
-EVENTS = 100_000
+EVENTS = 108_000
 PAID = 1_000
 
 SETTINGS = """
@@ -45,6 +48,7 @@ query_budget = "1/2000"
 def run() -> list[Ratio]:
     with tempfile.TemporaryDirectory() as folder:
         path = write_ledger(Path(folder) / "ledger.sqlite")
+        restarted = restart(path, TokenStore(Path(folder) / "access.json"))
         started = time.process_time()
         found = verify(path)
         taken = time.process_time() - started
@@ -52,7 +56,22 @@ def run() -> list[Ratio]:
         raise RuntimeError(f"The ledger should be intact: {found.findings[:3]}")
     for check in found.checks:
         print(f"  {check.name}: {check.counts}")
-    return [Ratio(f"verify {found.events:,} events", taken, "a minute", 60.0, 1.0)]
+    return [
+        Ratio(f"verify {found.events:,} events", taken, "a minute", 60.0, 1.0),
+        Ratio(f"restart with {found.events:,} events", restarted, "4 s", 4.0, 1.0),
+    ]
+
+
+def restart(path: Path, tokens: TokenStore) -> float:
+    """The processor time until a service on the ledger can answer."""
+    config = settings()
+    data = DataVector(config.domain, np.arange(config.domain.size))
+    started = time.process_time()
+    with (
+        open_ledger(path) as ledger,
+        DatasetService(config, ledger, tokens, data=data, certificate=False),
+    ):
+        return time.process_time() - started
 
 
 def settings() -> Config:
