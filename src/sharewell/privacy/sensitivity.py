@@ -29,7 +29,7 @@ def checked(block: Measurable, domain: Domain) -> Rows:
     """
     rows = rebuilt(block, domain)
     if len(rows) != len(block):
-        raise PrivacyError(f"The {type(block).__name__} has not as many rows as it states.")
+        raise PrivacyError(f"The {type(block).__name__} has another number of rows than it states.")
     if type(rows) is ParallelBlock and not are_disjoint(
         [query.root for query in rows if query.root], len(domain.attributes)
     ):
