@@ -674,6 +674,24 @@ def test_measures_are_checked_and_shown(file, capsys):
     assert "paid fee -1000 1000 0.01 dropped" in shown
 
 
+def test_squares_and_products_are_checked_and_shown(file, capsys):
+    text = HERE + MEASURES + 'square = true\nproducts = ["age"]\n'
+    found = checked(with_fees(file(text)), capsys)
+    assert found["ok"]
+    assert {name: each["products"] for name, each in found["measures"].items()} == {
+        "age": ["paid"],
+        "paid": ["paid", "age"],
+    }
+    show_check(str(file(text)), False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "multiplied with" in shown
+    assert "paid, age" in shown
+    # Squares of 100,000 steps, rounded to 2^26, over a price of 10^-6.
+    found = checked(with_fees(file(text + "\n[mechanism]\nquery_budget = 0.000001\n")), capsys)
+    errors = [said for level, said in levels(found) if level == "error"]
+    assert errors == ["The noise of the products of paid would pass a limit."]
+
+
 def test_a_measure_of_an_unknown_column_is_an_error(file, capsys):
     found = checked(file(HERE + MEASURES), capsys)
     assert [said for level, said in levels(found) if level == "error"] == ["Unknown column 'fee'."]

@@ -350,6 +350,18 @@ def test_measures_are_read_and_summed(tmp_path):
     assert counts.sum(axis=(0, 1))[0] == 2
 
 
+def test_squares_and_products_are_declared():
+    text = MEASURED.replace(
+        "nullable = false\n", 'nullable = false\nsquare = true\nproducts = ["age"]\n'
+    )
+    config = parse_config(text)
+    assert config.domain.products == (("wage", "wage"), ("age", "wage"))
+    # The keys change nothing where they are left out.
+    plain = MEASURED.replace("nullable = false\n", "nullable = false\nsquare = false\nproducts = []\n")
+    assert parse_config(plain).domain.fingerprint == parse_config(MEASURED).domain.fingerprint
+    assert config.domain.fingerprint != parse_config(MEASURED).domain.fingerprint
+
+
 @pytest.mark.parametrize(
     ("right", "wrong", "message", "hint"),
     [
@@ -372,6 +384,8 @@ def test_measures_are_read_and_summed(tmp_path):
         ("[measures.wage]", "[measures.employed]", "Duplicate name 'employed'", "case-insensitive"),
         ("max_rows = 3", "max_rows = 0", "dataset.max_rows must be a whole number from 1", ""),
         ("column =", "colum =", "Unknown key 'measures.wage.colum'", "Did you mean 'column'?"),
+        ("column =", 'products = ["fee"]\ncolumn =', "unknown measure 'fee'", "are age, wage."),
+        ("column =", 'products = ["wage"]\ncolumn =', "is the measure itself", "square = true"),
     ],
 )
 def test_every_mistake_in_a_measure_is_told(right, wrong, message, hint):

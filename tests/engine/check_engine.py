@@ -205,11 +205,19 @@ def check_in_place_equals_copied(make_source: MakeSource) -> None:
             Boolean("flags", nullable=True),
             Date("days", "2020-01-15", "2020-12-31", by="month", nullable=True, other="others"),
         ],
-        [Measure("bytes", "bytes", -10, 100, Fraction(1, 2))],
+        [
+            Measure("bytes", "bytes", -10, 100, Fraction(1, 2)),
+            Measure("fine", "bytes", -10, 100, Fraction(1, 1000)),
+            Measure("whole", "integers", 0, 50, 1),
+        ],
+        [("bytes", "bytes"), ("bytes", "whole"), ("fine", "fine")],
     )
     for table, unit, most in ((rows, "person", 2), (rows.slice(0, 0), None, 1)):
-        source, options = make_source(table), {"max_rows_per_person": most, "key": "key"}
+        source = make_source(table)
+        options: dict[str, Any] = {"max_rows_per_person": most, "key": "key"}
         expected = vectorize(source, domain, unit, **options)
+        same = engine.vectorize(table, domain, unit, **options)  # by DuckDB
+        assert expected.answers(_marginals(domain)).tolist() == same.answers(_marginals(domain)).tolist()
         found = in_place(source, domain, unit, **options)
         for batch in (BATCH, BATCH[:1], BATCH[2:3]):
             blocks = [make(domain) for make in batch]
@@ -245,7 +253,9 @@ def _marginals(domain: Domain) -> KroneckerRows:
     """A seed of two tables of counts and sums, and the total."""
     each = sp.eye_array(domain.vectors, dtype=np.int64, format="csr")
     last = len(domain.attributes)
-    factors: tuple[Factors, ...] = ({0: None, 3: None, last: each}, {1: None, 2: None}, {})
+    sums: list[Factors] = [{0: None, 3: None, last: each[[at], :]} for at in range(domain.vectors)]
+    counts = {last: each[[0], :]}
+    factors: tuple[Factors, ...] = (*sums, {1: None, 2: None, **counts}, counts)
     return KroneckerRows(domain, tuple(KroneckerProduct(domain, own) for own in factors), "seed")
 
 

@@ -498,14 +498,14 @@ SELECT state, COUNT(*) AS n FROM people GROUP BY ALL
 
 DESCRIBE people
 --> column_name: group, column_type: group, values: group
---> 0 bought, 9 rows
+--> 0 bought, 12 rows
 
 SHOW TABLES
 --> name: group
 --> 0 bought, 1 rows
 
 SELECT * FROM people LIMIT 0
---> age: group, sex: group, income: group, employed: group, admitted: group, state: group
+--> age: group, sex: group, income: group, employed: group, admitted: group, state: group, wage: group, hours: group, weight: group
 --> 0 bought, 0 rows
 
 SELECT state, COUNT(*) FROM people WHERE age > (60 + 5) GROUP BY state
@@ -563,9 +563,9 @@ SELECT MODE(state) FROM people
 --> Use GROUP BY the column ORDER BY COUNT(*) DESC LIMIT 1.
 
 SELECT CORR(age, income) FROM people
---> sql.unsupported, line 1, column 8, at 'CORR'
---> Unsupported function "CORR".
---> Count by both columns, and compute it from that: SELECT x, y, COUNT(*) ... GROUP BY x, y.
+--> sql.unsupported, line 1, column 18, at 'income'
+--> CORR requires numbers, but "income" is only known by its bins.
+--> The curator can declare it as a measure: [measures.income].
 
 SELECT COUNT(*) FROM people WHERE income > 12500
 --> sql.cuts-through-bin, line 1, column 35, at 'income > 12500'
@@ -619,7 +619,7 @@ SELECT STRING_AGG(state, ', ') FROM people
 SELECT COUNT(*) FROM people WHERE agee > 30
 --> sql.unknown-name, line 1, column 35, at 'agee'
 --> Unknown column "agee".
---> Did you mean "age"?
+--> Did you mean "age" or "wage"?
 --> suggestion: agee -> age
 
 SELECT COUNT(*) FROM people WHERE state = 'Main'
@@ -637,3 +637,61 @@ SELECT age, sex, state, admitted, employed, COUNT(*) FROM people GROUP BY ALL
 --> query.too-complex, line 1, column 8, at 'age, sex, state, admitted, employed, COUNT(*) FROM people'
 --> The query asks for 92,880 numbers; the limit is 65,536.
 --> Group by fewer columns, or by declared bins.
+
+SELECT STDDEV(wage) AS sd, AVG(wage) AS mean FROM people
+--> sd: number, mean: number
+--> 3 bought, 1 rows
+
+SELECT state, STDDEV_POP(wage) / AVG(wage) AS variation FROM people GROUP BY state
+--> state: group, variation: number
+--> 3 bought, 5 rows
+
+SELECT employed, VARIANCE(wage) FROM people WHERE age >= 18 GROUP BY ROLLUP (employed)
+--> employed: group, VARIANCE(wage): number
+--> 3 bought, 4 rows
+
+SELECT SUM(wage * wage), AVG(POWER(wage, 2)) FROM people
+--> SUM(wage * wage): number, AVG(POWER(wage, 2)): number
+--> 3 bought, 1 rows
+
+SELECT CORR(wage, hours) AS r FROM people WHERE employed
+--> r: number
+--> 6 bought, 1 rows
+
+SELECT sex, CORR(wage, hours) AS r, REGR_SLOPE(wage, hours) AS slope, REGR_INTERCEPT(wage, hours) AS base FROM people GROUP BY sex
+--> sex: group, r: number, slope: number, base: number
+--> 6 bought, 3 rows
+
+SELECT COVAR_POP(wage, hours), COVAR_SAMP(wage, hours), REGR_R2(wage, hours), REGR_COUNT(wage, hours) FROM people
+--> COVAR_POP(wage, hours): number, COVAR_SAMP(wage, hours): number, REGR_R2(wage, hours): number, REGR_COUNT(wage, hours): number
+--> 6 bought, 1 rows
+
+SELECT SUM(wage * hours) AS payroll FROM people WHERE employed
+--> payroll: number
+--> 4 bought, 1 rows
+
+SELECT REGR_SLOPE(wage, age) AS per_year FROM people WHERE age BETWEEN 18 AND 65
+--> per_year: number
+--> 5 bought, 1 rows
+
+SELECT CORR(age, wage) FROM people
+--> CORR(age, wage): number
+--> 6 bought, 1 rows
+
+SELECT STDDEV(income) FROM people
+--> STDDEV(income): number
+--> 3 bought, 1 rows
+
+SELECT state, SUM(wage) AS total, AVG(wage) AS mean FROM people GROUP BY CUBE (state, sex)
+--> state: group, total: number, mean: number
+--> 2 bought, 24 rows
+
+SELECT STDDEV(weight) FROM people
+--> sql.unsupported, line 1, column 8, at 'STDDEV(weight)'
+--> STDDEV(weight) needs the square of the measure "weight", which is not declared.
+--> The curator can declare it: square = true in [measures.weight].
+
+SELECT CORR(weight, hours) FROM people
+--> sql.unsupported, line 1, column 8, at 'CORR(weight, hours)'
+--> CORR(weight, hours) needs the product of "weight" and "hours", which is not declared.
+--> The curator can declare it: products = ["hours"] in [measures.weight].

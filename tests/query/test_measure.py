@@ -215,3 +215,75 @@ def test_a_block_over_too_many_measures_at_once_is_refused():
     with pytest.raises(QueryTooComplex, match="too many measures"):
         Block(domain, [everything]).l1_sensitivity("add-remove")
     assert ParallelBlock(domain, [everything]).units("add-remove").tolist() == [25]
+
+
+# Products
+
+
+@st.composite
+def domains_with_products(draw) -> Domain:
+    other = draw(st.sampled_from([None, "other"]))
+    both = [draw(measures(f"m{i}")) for i in range(2)]
+    pairs = draw(st.lists(st.sampled_from([("m0", "m0"), ("m1", "m0"), ("m1", "m1")]), min_size=1))
+    return Domain([Integer("a", 1, 2, other=other)], both, pairs)
+
+
+def rows_with_products(domain: Domain) -> list[np.ndarray]:
+    """What every possible row adds to the vectors of one cell, by the definition of a product."""
+    rows = []
+    options = [
+        [*range(each.lowest, each.highest + 1), *([None] if each.nullable else [])]
+        for each in domain.measures
+    ]
+    for values in product(*options):
+        by_name = {each.name: z for each, z in zip(domain.measures, values, strict=True)}
+        row = [1]
+        for each, z in zip(domain.measures, values, strict=True):
+            row += [int(z is not None), z or 0] if each.nullable else [z]
+        for vector in domain.product_vectors:
+            factors = [by_name[each.name] for each in vector.factors]
+            if any(by_name[each.name] is None for each in (*vector.factors, *vector.given)):
+                row.append(0)
+            else:
+                row.append((int(np.prod(factors)) - vector.middle) // vector.scale)
+        rows.append(np.array(row))
+    return rows
+
+
+@given(domains_with_products(), st.sampled_from(["add-remove", "replace-one"]), st.data())
+@settings(max_examples=40)
+def test_the_unit_of_products_covers_what_one_row_of_the_table_changes(domain, neighbours, data):
+    """Each vector alone, for which the unit is exact, and any weights of all vectors."""
+    rows = rows_with_products(domain)
+    weights = st.lists(st.integers(-2, 2), min_size=domain.vectors, max_size=domain.vectors)
+    for row in [*np.eye(domain.vectors, dtype=int), np.array(data.draw(weights))]:
+        query = LinearQuery.of_vectors(domain, {1: row})
+        changes = [int(row @ added) for added in rows]
+        low, high = min(0, *changes), max(0, *changes)
+        exact = max(-low, high) if neighbours == "add-remove" else high - low
+        block = ParallelBlock(domain, [query.primitive]) if query.root else None
+        unit = 0 if block is None else int(block.units(neighbours)[0] * abs(query.scale))
+        assert unit >= exact
+        if np.count_nonzero(row) == 1:
+            assert unit == exact
+
+
+def test_large_products_are_counted_in_coarser_steps():
+    income = Measure("income", "income", 0, 500_000, 1)
+    [square] = Domain([Boolean("a")], [income], [("income", "income")]).product_vectors
+    assert square.scale == 1024
+    assert square.highest - square.lowest <= 2**26
+    assert square.zero + square.unit * square.lowest == 0
+    assert abs(square.zero + square.unit * square.highest - 250_000**2) <= square.scale
+
+
+def test_products_add_only_the_vectors_that_are_new():
+    x, y = Measure("x", "x", 0, 4, 1, nullable=False), Measure("y", "y", 0, 4, 1)
+    attributes = [Boolean("a")]
+    # Of x, whose rows all have a value: its square. Beside y: x, and its square, where y has a value.
+    assert len(Domain(attributes, [x, y], [("x", "x")]).product_vectors) == 1
+    domain = Domain(attributes, [x, y], [("y", "x"), ("y", "y"), ("x", "y")])
+    assert domain.products == (("x", "y"), ("y", "y"))
+    names = [[each.name for each in one.factors] for one in domain.product_vectors]
+    assert names == [["x"], ["x", "x"], ["y", "y"], ["x", "y"]]
+    assert domain.multiplied_with("y") == ("x", "y")

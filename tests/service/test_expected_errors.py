@@ -77,14 +77,16 @@ def test_where_nothing_is_released_counts_are_those_of_a_stated_group(data):
     assert quote.free is None
     assert quote.paid is not None
     [percent, median, rounded, spread] = quote.paid.errors
-    assert quote.paid.group_sizes == ((1000, 1000), (1000, 1000), (1000, 1000), None)
+    assert quote.paid.group_sizes == ((1000, 1000),) * 4
     # Of a group of 1,000 with 100 %: both counts have a standard error of sqrt(2) * 10.
     assert percent is not None
     assert percent[0] == pytest.approx(100 * math.hypot(14.1, 14.1) / 1000, rel=0.05)
     assert median is not None
     assert 0 < LAPLACE_CRITICAL * median[0] < 3
     assert rounded == pytest.approx(percent, rel=0.01)
-    assert spread is None
+    assert spread is not None
+    # The ages are taken as spread evenly; the sum of squares has a standard error of sqrt(2) * 10 * 81.
+    assert 0.1 < spread[0] < 0.5
     assert "for a group of 1,000" in repr(quote)
 
 

@@ -198,19 +198,25 @@ def _cells(cells: int) -> str:
 
 
 def _measure_table(config: Config) -> Table:
+    has_products = bool(config.domain.products)
     return make_table(
-        ("measure", "column", "low", "high", "step", "rows without a value"),
+        (
+            *("measure", "column", "low", "high", "step", "rows without a value"),
+            *(["multiplied with"] if has_products else []),
+        ),
         (
             (
                 each.name,
                 each.column,
                 *map(decimal_text, (each.low, each.high, each.step)),
                 "counted, not summed" if each.nullable else "dropped",
+                *([", ".join(config.domain.multiplied_with(each.name))] if has_products else []),
             )
             for each in config.domain.measures
         ),
         title="Measures, for SUM and AVG",
-        caption="Values are rounded to a multiple of the step from low, then moved into the bounds.",
+        caption="Values are rounded to a multiple of the step from low, then moved into the bounds."
+        + (" A measure times itself is for STDDEV, times another for CORR." if has_products else ""),
     )
 
 

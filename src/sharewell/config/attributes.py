@@ -111,6 +111,14 @@ MEASURE_OPTIONS = (
     Option("high", _NUMBER, REQUIRED, "largest value; larger ones count as this"),
     Option("step", _NUMBER, REQUIRED, "values are rounded to multiples of it, counted from low"),
     Option("nullable", BOOLEAN, True, "whether rows without a value are counted, or else dropped"),
+    Option("square", BOOLEAN, False, "whether its square is summed too, for STDDEV and VARIANCE"),
+    Option(
+        "products",
+        STRINGS,
+        None,
+        "measures that it is multiplied with, for CORR, COVAR and REGR",
+        unset="none",
+    ),
 )
 
 ATTRIBUTE_TYPE = Option("type", choice(*ATTRIBUTE_TYPES), REQUIRED, "type of the column")
@@ -120,14 +128,16 @@ def read_domain(section: Section, summed: Section) -> Domain:
     """The domain of the described attributes and measures."""
     mistakes = Mistakes()
     attributes = [mistakes.of(partial(_read_attribute, section, name)) for name in section]
-    measures = [mistakes.of(partial(_read_measure, summed, name)) for name in summed]
+    declared = [mistakes.of(partial(_read_measure, summed, name)) for name in summed]
     mistakes.check()
     if not attributes:
         raise ConfigError(
             "No attributes are described.",
             hint='Describe one: [attributes.age] with type = "integer", low = 0 and high = 85.',
         )
-    return blame("attributes", lambda: Domain(attributes, measures))
+    measures = [measure for measure, _ in declared]
+    products = [pair for _, pairs in declared for pair in pairs]
+    return blame("attributes", lambda: Domain(attributes, measures, products))
 
 
 def _read_attribute(parent: Section, name: str) -> Attribute:
@@ -138,15 +148,28 @@ def _read_attribute(parent: Section, name: str) -> Attribute:
     return blame(section.path, lambda: kind(name, **given))
 
 
-def _read_measure(parent: Section, name: str) -> Measure:
+def _read_measure(parent: Section, name: str) -> tuple[Measure, list[tuple[str, str]]]:
+    """A measure, and the pairs of its products: with itself, if its square is declared."""
     section = parent.section(name)
     values = section.read_only(MEASURE_OPTIONS)
+    has_square, others = values.pop("square"), values.pop("products") or []
     try:
-        return Measure(name, **values | {"column": values["column"] or name})
+        measure = Measure(name, **values | {"column": values["column"] or name})
     except DomainError as error:
         raise ConfigError(
             f"{section.path}: {error.message}", hint=f"{error.hint} {_example(**values)}".strip()
         ) from None
+    for other in others:
+        if other not in parent:
+            raise ConfigError(
+                f"{section.path}.products: unknown measure {other!r}.",
+                hint=f"The measures are {', '.join(parent)}.",
+            )
+        if other == name:
+            raise ConfigError(
+                f"{section.path}.products: {name!r} is the measure itself.", hint="Write square = true."
+            )
+    return measure, [(name, other) for other in ([name] if has_square else []) + list(others)]
 
 
 def _example(low: Decimal, high: Decimal, step: Decimal, **_: Any) -> str:

@@ -36,6 +36,7 @@ from sharewell.engine.view_tables import open_rows
 from sharewell.errors import ConfigError, PrivacyError, SharewellError
 from sharewell.privacy.noise import MAX_SCALE
 from sharewell.query.diagram import MAX_WEIGHT
+from sharewell.query.domain import Domain
 from sharewell.sharing.certificate import Promise, promises
 from sharewell.sharing.closed_form import dry_curator
 from sharewell.wire.text import pluralize
@@ -97,7 +98,10 @@ class CheckReport:
             "cells": config.domain.cells,
             "columns": {each.name: each.size for each in config.domain.attributes},
             "measures": {
-                each.name: {key: decimal_text(getattr(each, key)) for key in ("low", "high", "step")}
+                each.name: {
+                    **{key: decimal_text(getattr(each, key)) for key in ("low", "high", "step")},
+                    **_products(each.name, config.domain),
+                }
                 for each in config.domain.measures
             },
             "budget": {
@@ -244,6 +248,24 @@ def _check_measures(config: Config) -> Iterator[Diagnostic]:
                 "of so many steps, or their noise, would pass a limit.",
                 f"Use {round_grid(measure.low, measure.high, least)}, or smaller bounds.",
             )
+
+    for product in config.domain.product_vectors:
+        most = Fraction(max(-product.lowest, product.highest))
+        if config.neighbours == "replace-one":
+            most = Fraction(product.highest - product.lowest)
+        if most > min(_step_limits(config)):
+            names = " and ".join(dict.fromkeys(each.name for each in product.factors))
+            yield Diagnostic(
+                "error",
+                f"The noise of the products of {names} would pass a limit.",
+                "Raise mechanism.query_budget, or remove `square` and `products` of the measure.",
+            )
+            return
+
+
+def _products(name: str, domain: Domain) -> dict[str, list[str]]:
+    found = list(domain.multiplied_with(name))
+    return {"products": found} if found else {}
 
 
 def _step_limits(config: Config) -> Iterator[Fraction]:

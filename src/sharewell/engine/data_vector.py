@@ -233,6 +233,9 @@ def _counts(counts: ArrayLike, cells: int, domain: Domain, axis: int) -> NDArray
         within &= (valued * measure.lowest <= total) & (total <= valued * measure.highest)
         if not within.all():
             raise SourceError(f"The sums of {measure.name!r} are outside its bounds.")
+    for product, total in zip(domain.product_vectors, sums, strict=True):
+        if not ((rows * product.lowest <= total) & (total <= rows * product.highest)).all():
+            raise SourceError("The sums of a product are outside its bounds.")
     return _own(given.reshape(-1), np.int64)
 
 

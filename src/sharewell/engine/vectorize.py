@@ -24,6 +24,7 @@ from sharewell.engine.view_tables import open_rows
 from sharewell.errors import DomainTooLarge, SourceError
 from sharewell.query.attribute import Attribute, Category
 from sharewell.query.domain import MAX_CELLS, Domain
+from sharewell.query.measure import MeasureProduct
 
 
 def vectorize(
@@ -233,9 +234,34 @@ def sums_of_vectors(domain: Domain) -> dict[str, exp.Expression]:
         value = exp.column(f"value_{i}")
         if measure.nullable:
             sums[f"values_{i}"] = exp.Count(this=value)
-        total = exp.Coalesce(this=exp.Sum(this=value.copy()), expressions=[exp.Literal.number(0)])
-        sums[f"sum_{i}"] = exp.cast(total, Type.BIGINT)
+        sums[f"sum_{i}"] = _sum(value.copy())
+    for i, product in enumerate(domain.product_vectors):
+        sums[f"product_{i}"] = _sum(_product(product, domain))
     return sums
+
+
+def _sum(value: exp.Condition) -> exp.Expression:
+    total = exp.Coalesce(this=exp.Sum(this=value), expressions=[exp.Literal.number(0)])
+    return exp.cast(total, Type.BIGINT)
+
+
+def _product(product: MeasureProduct, domain: Domain) -> exp.Condition:
+    """Return what a row adds to the sum of a product of centred values; NULL where one is NULL."""
+    columns = {each: exp.column(f"value_{i}") for i, each in enumerate(domain.measures)}
+    value: exp.Condition = exp.Literal.number(1)
+    for at, factor in enumerate(product.factors):
+        value = columns[factor].copy() * value if at else columns[factor].copy()
+    if len(product.factors) == 2:
+        # Counted from the least, so that all engines divide numbers that are not negative.
+        steps: exp.Condition = exp.paren(value + (product.scale // 2 - product.bounds[0]))
+        if product.scale > 1:
+            # Some engines divide as doubles, which is exact for a multiple with few digits.
+            scale = exp.Literal.number(product.scale)
+            whole = exp.paren(steps - exp.Mod(this=steps.copy(), expression=scale))
+            steps = exp.IntDiv(this=whole, expression=scale.copy())
+        value = exp.cast(steps, Type.BIGINT) + product.lowest
+    others = [is_null(columns[each].copy()).not_() for each in product.given]
+    return exp.case().when(exp.and_(*others), value) if others else value
 
 
 def _coded_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sharewell.errors import DomainError, DomainTooLarge, QueryTooComplex
 from sharewell.query.attribute import Attribute, Bins, Category, Label
-from sharewell.query.measure import Measure
+from sharewell.query.measure import Measure, MeasureProduct
 
 #: The maximum number of cells of a data vector: 1 GiB of counts.
 MAX_CELLS = 2**27
@@ -66,6 +66,8 @@ class Domain:
 
     With measures, every cell has several numbers, along one further axis: the number of its rows, then
     for each measure, if it is nullable, the number of its values, and the sum of its centred values.
+    `products` are pairs of measures whose products are summed too, a measure and itself for its square;
+    for each there are all sums that correlations need, over the rows that have both values.
 
     >>> from sharewell import Boolean, Domain, Integer
     >>> Domain([Integer("age", 0, 85), Boolean("employed")]).size
@@ -74,8 +76,14 @@ class Domain:
 
     attributes: tuple[Attribute, ...]
     measures: tuple[Measure, ...] = ()
+    products: tuple[tuple[str, str], ...] = ()
 
-    def __init__(self, attributes: Iterable[Attribute], measures: Iterable[Measure] = ()) -> None:
+    def __init__(
+        self,
+        attributes: Iterable[Attribute],
+        measures: Iterable[Measure] = (),
+        products: Iterable[tuple[str, str]] = (),
+    ) -> None:
         if not isinstance(attributes, Iterable):
             raise DomainError("A domain requires a list of attributes.", hint="Write Domain([...]).")
         object.__setattr__(self, "attributes", tuple(attributes))
@@ -104,6 +112,7 @@ class Domain:
         names += [m.name for m in self.measures if not own & {m.name.casefold()} & {m.column.casefold()}]
         for same in (names, [measure.name for measure in self.measures]):
             _refuse_duplicates(same)
+        object.__setattr__(self, "products", tuple(dict.fromkeys(map(self._in_order, products))))
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -126,8 +135,83 @@ class Domain:
 
     @cached_property
     def vectors(self) -> int:
-        """The number of vectors: the counts, and one or two for each measure."""
+        """The number of vectors: the counts, one or two for each measure, and those of products."""
+        return self._first_product + len(self.product_vectors)
+
+    @cached_property
+    def _first_product(self) -> int:
         return 1 + sum(1 + measure.nullable for measure in self.measures)
+
+    @cached_property
+    def product_vectors(self) -> tuple[MeasureProduct, ...]:
+        """The vectors that the products add, in order, after those of the measures."""
+        found: dict[MeasureProduct, None] = {}
+        for pair in self.products:
+            one, other = map(self.measure, pair)
+            squares = [(one, one)] if one == other else [(one, one), (other, other), (one, other)]
+            for factors in ((), (one,), (other,), *squares):
+                product = self._product(factors, (one, other))
+                if self._simple_vector(product) is None:
+                    found.setdefault(product)
+        return tuple(found)
+
+    def measure(self, name: str) -> Measure:
+        """Return the measure of a name."""
+        for measure in self.measures:
+            if measure.name.casefold() == name.casefold():
+                return measure
+        raise self._unknown_measure(name)
+
+    def multiplied_with(self, name: str) -> tuple[str, ...]:
+        """Return the measures that a measure has products with: itself, if its square is summed."""
+        return tuple(pair[1 - pair.index(name)] for pair in self.products if name in pair)
+
+    def _unknown_measure(self, name: str) -> DomainError:
+        return DomainError(
+            f"Unknown measure {name!r}.",
+            hint=f"The measures are {', '.join(measure.name for measure in self.measures) or 'none'}.",
+        )
+
+    def _in_order(self, pair: tuple[str, str]) -> tuple[str, str]:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not all(isinstance(n, str) for n in pair):
+            raise DomainError(
+                f"A product must be the names of two measures, not {pair!r}.",
+                hint='Write ("wage", "hours"), or ("wage", "wage") for a square.',
+            )
+        one, other = sorted(map(self.measure, pair), key=self.measures.index)
+        return one.name, other.name
+
+    def _product(self, factors: Sequence[Measure], given: Sequence[Measure]) -> MeasureProduct:
+        """Return a product in its canonical form: measures in order, and given what may be NULL."""
+        ordered = sorted(factors, key=self.measures.index)
+        required = {*factors, *given}
+        return MeasureProduct(
+            tuple(ordered), tuple(each for each in self.measures if each.nullable and each in required)
+        )
+
+    def _simple_vector(self, product: MeasureProduct) -> int | None:
+        """Return the vector of a product that is the count, or one of a measure's own."""
+        match product.factors, product.given:
+            case (), ():
+                return 0
+            case ((), (measure,)) | ((measure,), ()):
+                return self.vectors_of(measure.name)[0 if product.given else 1]
+            case (measure,), (given,) if measure == given:
+                return self.vectors_of(measure.name)[1]
+        return None
+
+    def product_vector(
+        self, factors: Sequence[Measure], given: Sequence[Measure]
+    ) -> tuple[int, MeasureProduct] | None:
+        """Return the vector that sums a product of measures' centred values; None if there is none.
+
+        The sum is over the rows on which the factors, and all of `given`, have values.
+        """
+        product = self._product(factors, given)
+        found = self._simple_vector(product)
+        if found is None and product in self.product_vectors:
+            found = self._first_product + self.product_vectors.index(product)
+        return None if found is None else (found, product)
 
     def vectors_of(self, name: str) -> tuple[int, int]:
         """Return the vectors of a measure: the number of its values, and their centred sum."""
@@ -136,10 +220,7 @@ class Domain:
             if measure.name.casefold() == name.casefold():
                 return (at, at + 1) if measure.nullable else (0, at)
             at += 1 + measure.nullable
-        raise DomainError(
-            f"Unknown measure {name!r}.",
-            hint=f"The measures are {', '.join(measure.name for measure in self.measures) or 'none'}.",
-        )
+        raise self._unknown_measure(name)
 
     def row_extremes(self, used: Collection[int]) -> list[list[int]]:
         """Return the most that a row can add to the vectors: every row is between these.
@@ -147,27 +228,35 @@ class Domain:
         Only the measures with a vector in `used` are varied; the others add 0.
         """
         rows, at = [[1]], 1
-        for measure in self.measures:
-            end = at + 1 + measure.nullable
+        for extremes in self._extremes:
+            end = at + len(extremes[0])
             varied = any(at <= vector < end for vector in used)
             rows = [
-                [*row, *added]
-                for row in rows
-                for added in (measure.extremes if varied else [(0,) * (end - at)])
+                [*row, *added] for row in rows for added in (extremes if varied else [(0,) * (end - at)])
             ]
             if len(rows) > MAX_EXTREMES:
                 raise QueryTooComplex("The query combines too many measures.", hint="Split it.")
             at = end
         return rows
 
+    @cached_property
+    def _extremes(self) -> list[tuple[tuple[int, ...], ...]]:
+        """What a row can add to the vectors of each measure, and of each product on its own.
+
+        A row cannot add the extremes of a measure and of its square at once: the range of a query on
+        both is larger than what a row changes, and never smaller.
+        """
+        ends = [((each.lowest,), (each.highest,)) for each in self.product_vectors]
+        return [*(measure.extremes for measure in self.measures), *ends]
+
     def row_range(self, weights: NDArray[np.int64]) -> tuple[int, int]:
         """Return the least and the most that a row adds to a sum with these weights on the vectors."""
         low = high = int(weights[0])
         at = 1
-        for measure in self.measures:
-            end = at + 1 + measure.nullable
+        for extremes in self._extremes:
+            end = at + len(extremes[0])
             own = weights[at:end].tolist()
-            sums = [sum(map(operator.mul, own, added)) for added in measure.extremes]
+            sums = [sum(map(operator.mul, own, added)) for added in extremes]
             low, high, at = low + min(sums), high + max(sums), end
         return low, high
 
@@ -196,6 +285,7 @@ class Domain:
             ("Measure", m.name, m.column, str(m.low), str(m.high), str(m.step), m.nullable)
             for m in self.measures
         ]
+        cells += [("Product", *pair) for pair in self.products]
         return hashlib.blake2b(repr(cells).encode(), digest_size=16).hexdigest()
 
     @property

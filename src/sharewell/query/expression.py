@@ -10,6 +10,8 @@ kind has an interval of its own:
 - `Aggregate` and `Linear` are linear in the answers. A `Form` lists the answers of one number with exact
   coefficients; its standard error is that of the linear query it adds up to, so all covariances count.
 - `Average` and `Ratio` divide two linear numbers; their intervals are Fieller's.
+- `Spread` is a variance, a correlation or a slope: of sums of values and of their products. Given the
+  means, it is a ratio of linear numbers; its interval is that for all means in their own intervals.
 - `Quantile` finds where running totals of a histogram cross a fraction of its total, and `Rank` compares
   the rows of the result; both invert intervals of linear numbers.
 
@@ -97,9 +99,7 @@ class Average:
 
     def within(self, value: float) -> float:
         """Return the nearest number that the average can be."""
-        low = -math.inf if self.low is None else float(self.low)
-        high = math.inf if self.high is None else float(self.high)
-        return min(max(value, low), high)
+        return _clamped(value, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,37 @@ class Linear:
 class Ratio:
     """A linear combination divided by another; None where the divisor is 0.
 
-    An average is None unless its count is positive: `positive`.
+    An average is None unless its count is positive: `positive`. That of a measure is centred: `middle`
+    is to be added; and it lies between `low` and `high`.
     """
 
     numerators: tuple[int, ...] = field(repr=False)
     denominators: tuple[int, ...] = field(repr=False)
     positive: bool = False
+    low: Fraction | None = None
+    high: Fraction | None = None
+    middle: Fraction = Fraction(0)
+
+    def within(self, value: float) -> float:
+        """Return the nearest number that the ratio can be."""
+        return _clamped(value, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A variance, covariance, correlation or line, from sums over the rows that have x, or both x and y.
+
+    The sums are of 1 (`count`), of `x` and `y` less their `centres`, and of the products of these, such
+    as `xx`; each has one form in each row of the result. `spans` are the bounds of x and y less their
+    centres. A value of `column` that is only known by its bin is off by at most `half_bin`.
+    """
+
+    kind: str
+    sums: tuple[tuple[str, tuple[int, ...]], ...] = field(repr=False)
+    spans: tuple[tuple[Fraction, Fraction], ...]
+    centres: tuple[Fraction, ...]
+    column: str = ""
+    half_bin: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -172,7 +197,7 @@ class Call:
         object.__setattr__(self, "_size", 1 + sum(map(size_of, self.arguments)))
 
 
-Number = Aggregate | Average | Linear | Ratio | Quantile | Rank
+Number = Aggregate | Average | Linear | Ratio | Spread | Quantile | Rank
 Expression = Constant | Field | GroupKey | Number | Call
 
 
@@ -188,6 +213,12 @@ class OrderKey:
 def size_of(expression: Expression) -> int:
     """The number of functions of an expression, each as often as it is evaluated."""
     return expression._size if isinstance(expression, Call) else 0  # type: ignore[attr-defined]
+
+
+def _clamped(value: float, low: Fraction | None, high: Fraction | None) -> float:
+    least = -math.inf if low is None else float(low)
+    most = math.inf if high is None else float(high)
+    return min(max(value, least), most)
 
 
 def type_of(expression: Expression) -> Type:

@@ -325,8 +325,14 @@ class LinearQuery:
     @cached_property
     def spread(self) -> Fraction:
         """The range of the weights, including 0: the sensitivity to replacing a row."""
+        low, high = self.bounds
+        return high - low
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The least and the greatest weight, including 0; with measures, what a row can add."""
         low, high = self._extremes
-        return max(high, Fraction(0)) - min(low, Fraction(0))
+        return min(low, Fraction(0)), max(high, Fraction(0))
 
     @cached_property
     def _extremes(self) -> tuple[Fraction, Fraction]:

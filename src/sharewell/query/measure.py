@@ -14,6 +14,8 @@ from sharewell.query.attribute import Number
 
 #: The maximum number of steps between the bounds of a measure.
 MAX_STEPS_OF_MEASURE = 2**31
+#: About the maximum number of steps between the bounds of a product, which is rounded to fit.
+MAX_STEPS_OF_PRODUCT = 2**26
 
 
 @dataclass(frozen=True, init=False)
@@ -90,6 +92,71 @@ class Measure:
         if self.nullable:
             return (0, 0), (1, self.lowest), (1, self.highest)
         return (self.lowest,), (self.highest,)
+
+
+@dataclass(frozen=True)
+class MeasureProduct:
+    """A product of measures' centred values, summed over the rows where all of `given` have values.
+
+    Of two factors, which may be the same, it is counted in steps of `scale` from its middle: 1, unless
+    it has so many values that it is rounded. Without a factor, it counts the rows.
+
+    >>> wage = Measure("wage", "wage", 0, 100, 0.01)
+    >>> square = MeasureProduct((wage, wage), (wage,))
+    >>> square.lowest, square.highest, square.scale
+    (-12500000, 12500000, 1)
+    """
+
+    factors: tuple[Measure, ...]
+    given: tuple[Measure, ...]
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest product of the factors' centred values."""
+        if len(self.factors) < 2:
+            return next(((each.lowest, each.highest) for each in self.factors), (1, 1))
+        one, other = self.factors
+        ends = [a * b for a in (one.lowest, one.highest) for b in (other.lowest, other.highest)]
+        # 0 is a value of every measure.
+        return (0 if one == other else min(ends)), max(ends)
+
+    @cached_property
+    def scale(self) -> int:
+        """What a product of two is rounded to a multiple of: a power of 2 that leaves few enough."""
+        low, high = self.bounds
+        steps = (high - low) // MAX_STEPS_OF_PRODUCT
+        return int(2 ** steps.bit_length()) if len(self.factors) == 2 else 1
+
+    @cached_property
+    def steps(self) -> int:
+        """The number of multiples between the bounds of a product of two."""
+        low, high = self.bounds
+        return (high - low + self.scale // 2) // self.scale
+
+    @property
+    def middle(self) -> int:
+        """The product that counts as 0."""
+        return self.bounds[0] + self.steps // 2 * self.scale if len(self.factors) == 2 else 0
+
+    @property
+    def lowest(self) -> int:
+        """The least whole number that a row adds; one without a value adds 0."""
+        return -(self.steps // 2) if len(self.factors) == 2 else min(0, self.bounds[0])
+
+    @property
+    def highest(self) -> int:
+        """The greatest whole number that a row adds."""
+        return self.steps - self.steps // 2 if len(self.factors) == 2 else self.bounds[1]
+
+    @property
+    def unit(self) -> Fraction:
+        """What 1 stands for in the units of the factors."""
+        return math.prod((each.step for each in self.factors), start=Fraction(self.scale))
+
+    @property
+    def zero(self) -> Fraction:
+        """What 0 stands for in the units of the factors."""
+        return self.unit / self.scale * self.middle
 
 
 def _exact(number: Any, what: str) -> Fraction:

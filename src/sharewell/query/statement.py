@@ -6,11 +6,11 @@ Privacy: everything here post-processes noisy answers and public labels, and cos
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from sharewell.query.expression import (
     Quantile,
     Rank,
     Ratio,
+    Spread,
     Value,
     evaluate,
     is_public,
@@ -40,6 +41,7 @@ from sharewell.query.expression import (
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import balanced
 from sharewell.query.quantile import quantile
+from sharewell.query.spread import spread
 
 __all__ = [
     "ALWAYS",
@@ -115,7 +117,7 @@ class Statement:
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """The place of every block's first answer among all answers, and the number of answers."""
-        return tuple(accumulate((len(block) for block in self.blocks), initial=0))
+        return tuple(itertools.accumulate((len(block) for block in self.blocks), initial=0))
 
     def answers_of(self, block: int, answers: Sequence[Any]) -> Sequence[Any]:
         """Return those of all answers that belong to a block."""
@@ -194,8 +196,18 @@ class Statement:
                 case Ratio(above, below):
                     for pair in zip(above, below, strict=True):
                         found |= dict.fromkeys([(pair[0],) * 2, (pair[1],) * 2, pair])
+                case Spread(_, sums):
+                    # One answer alone has its own standard error.
+                    for _, forms in sums:
+                        if any(len(self.forms[form]) > 1 for form in forms):
+                            found |= dict.fromkeys(zip(forms, forms, strict=True))
                 case Quantile(crossings=crossings):
                     found |= {(form, form): None for row in crossings for form in row}
+        # Last: stored answers have the others by their places.
+        for number in self.numbers:
+            if isinstance(number, Spread):
+                for row in zip(*(forms for _, forms in number.sums), strict=True):
+                    found |= dict.fromkeys(itertools.combinations(row, 2))
         return tuple([(a, b) for a, b in found if self.forms[a] and self.forms[b]])
 
     @cached_property
@@ -302,9 +314,16 @@ class Statement:
                 return [_average(term, a, b) for a, b in self._answer_pairs(total, count, values)]
             case Linear(forms):
                 return self.combine(forms, values)
-            case Ratio(above, below, positive):
+            case Ratio(above, below):
                 columns = [self.combine(forms, values) for forms in (above, below)]
-                return [_divide(a, b, positive) for a, b in zip(*columns, strict=True)]
+                return [_average(term, a, b) for a, b in zip(*columns, strict=True)]
+            case Spread(kind, sums, spans, centres):
+                columns = [self.combine(forms, values) for _, forms in sums]
+                names = [name for name, _ in sums]
+                return [
+                    spread(kind, dict(zip(names, row, strict=True)), spans, centres)
+                    for row in zip(*columns, strict=True)
+                ]
             case Quantile(_, fraction, ends, counts, _, continuous, is_date):
                 found = [
                     quantile(fraction, ends, self.combine(row, values), continuous=continuous)
@@ -373,9 +392,9 @@ def _divide(a: Value, b: Value, positive: bool) -> Value:
     return a / b
 
 
-def _average(average: Average, total: Value, count: Value) -> Value:
+def _average(average: Average | Ratio, total: Value, count: Value) -> Value:
     """Divide a sum by a count; None unless both are known, and the count is positive."""
-    value = _divide(total, count, positive=True)
+    value = _divide(total, count, getattr(average, "positive", True))
     if value is not None and average.middle:
         value += _like(value, average.middle)
     return average.within(value) if isinstance(value, float) else value

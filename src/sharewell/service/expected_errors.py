@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer
-from sharewell.query.expression import Expression, Quantile, Ratio, numbers
+from sharewell.query.expression import Expression, Quantile, Ratio, Spread, numbers
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import is_undetermined
 from sharewell.service.numbers import RowNumbers
@@ -60,6 +60,9 @@ class ExpectedErrors:
                     case Ratio(above, below):
                         doubt += self._doubt(above[row]) + self._doubt(below[row])
                         sizes.append(self._rows_of(below[row]))
+                    case Spread(_, sums):
+                        doubt += sum(self._doubt(forms[row]) for _, forms in sums)
+                        sizes += [self._rows_of(forms[row]) for name, forms in sums if name == "count"]
                     case Quantile(counts=counts):
                         doubt += sum(map(self._doubt, counts[row]))
                         sizes.append(sum(self._rows_of(form) or 0.0 for form in counts[row]))
@@ -117,6 +120,9 @@ class ExpectedErrors:
                 forms = [self.statement.forms[at] for at in {*source.numerators, *source.denominators}]
                 assumed |= {at: self.size for form in forms for at, _ in form if at in self._counts}
         for source in self.statement.numbers:
+            if isinstance(source, Spread):
+                self._assume_even(source, assumed)
+        for source in self.statement.numbers:
             if isinstance(source, Quantile):
                 for row in source.counts:
                     terms = [term for form in row for term in self.statement.forms[form]]
@@ -125,6 +131,26 @@ class ExpectedErrors:
             assumed.get(at) if answer is None else answer.value
             for at, answer in enumerate(self.released)
         ]
+
+    def _assume_even(self, source: Spread, assumed: dict[int, float]) -> None:
+        """Take the values of a spread as spread evenly between their bounds, and two as independent."""
+        means = {name: float(a + b) / 2 for name, (a, b) in zip("xy", source.spans, strict=False)}
+        variances = {
+            name: float(b - a) ** 2 / 12 for name, (a, b) in zip("xy", source.spans, strict=False)
+        }
+        for name, forms in sorted(
+            source.sums, key=lambda each: len(each[0]) if each[0] != "count" else 0
+        ):
+            average = 1.0 if name == "count" else math.prod(means[each] for each in name)
+            if name in ("xx", "yy"):
+                average += variances[name[0]]
+            for form in forms:
+                terms = self.statement.forms[form]
+                known = sum(float(factor) * assumed.get(at, 0.0) for at, factor in terms)
+                new = [(at, float(factor)) for at, factor in terms if at not in assumed]
+                # The groups of a subtotal have the size of others.
+                for at, factor in new:
+                    assumed[at] = (self.size * average - known) / factor / len(new)
 
     @cached_property
     def _numbers(self) -> RowNumbers:

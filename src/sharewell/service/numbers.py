@@ -8,8 +8,9 @@ rows of a result of which noise has chosen some: the one at the top is there bec
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
@@ -31,6 +32,7 @@ from sharewell.query.expression import (
     Quantile,
     Rank,
     Ratio,
+    Spread,
     is_public,
     numbers,
     type_of,
@@ -49,6 +51,7 @@ from sharewell.service.intervals import (
     quotient,
     ratio,
 )
+from sharewell.service.spread_intervals import NoisySums, spread_interval, statements
 
 #: Where a value may have come from: of several, a number has the first. What was measured before is as
 #: reliable as what is measured now; a number that was paid for now in part is not called cached.
@@ -163,6 +166,8 @@ class RowNumbers:
                 return self._linear(forms[row], widening)
             case Ratio():
                 return self._ratio(leaf, row, widening)
+            case Spread():
+                return self._spread(leaf, row, widening)
             case Quantile():
                 return self._quantile(leaf, row, widening)
             case Rank():
@@ -241,7 +246,60 @@ class RowNumbers:
             return wire.Number(value=None, interval=ANYTHING, source=source)
         value = self._values_of(leaf)[row]
         interval = self._ratio_interval(above, below, widening)
+        if leaf.low is not None and leaf.high is not None:
+            middle = float(leaf.middle)
+            low, high = interval or (-math.inf, math.inf)
+            interval = leaf.within(low + middle), leaf.within(high + middle)
         return wire.Number(value=_finite(value), interval=interval, source=source)
+
+    def _spread(self, leaf: Spread, row: int, widening: float) -> wire.Number:
+        forms = {name: of_rows[row] for name, of_rows in leaf.sums}
+        source = min((self._form_source(form) for form in forms.values()), key=_reliability)
+        if self._is_undetermined(*forms.values()):
+            return wire.Number(value=None, interval=ANYTHING, source=source)
+        value = _finite(self._values_of(leaf)[row])
+        if source == "public" and value is None:
+            return wire.Number(value=None, source=source)
+        wider = widening * self._widening(statements(leaf.kind))
+        criticals = [self._form_critical(form, wider) for form in forms.values()]
+        covariances = self._covariances(forms)
+        if covariances is None or None in criticals:
+            return wire.Number(value=value, source=source)
+        values = {name: float(self._form_value(form)) for name, form in forms.items()}
+        critical = max(each or 0.0 for each in criticals)
+        interval = spread_interval(leaf, NoisySums.of(values, covariances, critical))
+        if interval is not None and value is not None:
+            interval = min(interval[0], value), max(interval[1], value)
+        return wire.Number(value=value, interval=interval, source=source)
+
+    def _covariances(self, forms: Mapping[str, int]) -> dict[tuple[str, str], float] | None:
+        """The covariances of named forms; None if an error is not known.
+
+        Where those of two are not known, none counts, and the variances are multiplied by the number of
+        forms: no correlation makes the variance of a combination of them larger.
+        """
+        variances = {name: self._largest_variance(form) for name, form in forms.items()}
+        if any(each is None for each in variances.values()):
+            return None
+        found = {(name, name): each or 0.0 for name, each in variances.items()}
+        for (one, a), (two, b) in itertools.permutations(forms.items(), 2):
+            if self.statement.forms[a] and self.statement.forms[b]:
+                both = self._moments.get((a, b), self._moments.get((b, a)))
+                found[one, two] = math.nan if both is None else both
+            else:
+                found[one, two] = 0.0
+        if any(map(math.isnan, found.values())):
+            found = {(a, b): len(forms) * each if a == b else 0.0 for (a, b), each in found.items()}
+        return found
+
+    def _largest_variance(self, form: int) -> float | None:
+        """The variance of a linear combination, or the largest that it can be; None if it is unknown."""
+        if (variance := self._variance(form)) is not None:
+            return variance
+        terms = [(self.answers[at].standard_error, float(f)) for at, f in self.statement.forms[form]]
+        if any(error is None for error, _ in terms):
+            return None
+        return float(sum(abs(factor) * error for error, factor in terms if error is not None) ** 2)
 
     def _ratio_interval(self, above: int, below: int, widening: float) -> Interval | None:
         top, bottom = float(self._form_value(above)), float(self._form_value(below))

@@ -7,7 +7,7 @@ from typing import Any
 
 from sharewell import wire
 from sharewell.mechanisms.base import Answer, total_cost
-from sharewell.query.expression import Average, Call, Quantile, Ratio
+from sharewell.query.expression import Average, Call, Quantile, Ratio, Spread
 from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
 from sharewell.service.numbers import RowNumbers, is_number, range_of
@@ -76,6 +76,12 @@ def notes(statement: Statement) -> tuple[str, ...]:
     quantiles = [each for each in statement.numbers if isinstance(each, Quantile)]
     for column in dict.fromkeys(each.column for each in quantiles if each.has_bins):
         found.append(f"{column} is stored in bins: a quantile is interpolated inside its bin.")
+    spreads = [each for each in statement.numbers if isinstance(each, Spread)]
+    for column in dict.fromkeys(each.column for each in spreads if each.half_bin):
+        found.append(
+            f"{column} is stored in bins: a spread uses each bin's midpoint, and its interval is wider "
+            "by half of the widest bin at both ends."
+        )
     if statement.selects_by_noise:
         found.append(
             "Noisy numbers choose the rows, so the largest values tend to be too large. The intervals "
@@ -93,7 +99,10 @@ def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterat
         for each, source in zip(row, sources, strict=True)
         if isinstance(each, wire.Number)
     ]
-    nulls = [each for each, source in shown if each.value is None and not isinstance(source, Call)]
+    if any(each.value is None and isinstance(source, Spread) for each, source in shown):
+        yield "NULL: the noisy sums are those of too few rows, or of values that are all the same."
+    shown_nulls = [(each, source) for each, source in shown if each.value is None]
+    nulls = [each for each, source in shown_nulls if not isinstance(source, Call | Spread)]
     if any(each.source == "public" for each in nulls):
         yield "NULL: the average of an empty set, whatever the rows are."
     if any(each.interval == ANYTHING for each in nulls):
@@ -110,7 +119,7 @@ def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterat
     if any(number.interval is not None and number.interval == limits for number, limits in averages):
         yield "An average whose interval has every possible value: its count may be 0."
     if any(
-        each.interval is None and each.value is not None and isinstance(source, Ratio | Call)
+        each.interval is None and each.value is not None and isinstance(source, Ratio | Spread | Call)
         for each, source in shown
     ):
         yield "A computed number without an interval can have any value: a divisor may be 0."

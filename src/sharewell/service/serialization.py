@@ -21,6 +21,7 @@ from sharewell.mechanisms.base import Answer, Mechanism, Prospect
 from sharewell.privacy.ledger import SECRET, Answered, AnsweredFree, Ending, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
+from sharewell.query.domain import Domain
 from sharewell.query.expression import (
     Aggregate,
     Average,
@@ -30,6 +31,7 @@ from sharewell.query.expression import (
     Linear,
     Quantile,
     Ratio,
+    Spread,
 )
 from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
@@ -147,7 +149,7 @@ def _assumed_size(groups: int, population: int | None) -> float:
 
 def _is_computed(column: Expression) -> bool:
     """Whether the error of a column depends on the numbers themselves, other than that of an average."""
-    return is_number(column) and isinstance(column, Ratio | Quantile | Call)
+    return is_number(column) and isinstance(column, Ratio | Spread | Quantile | Call)
 
 
 def quote_message(
@@ -301,7 +303,7 @@ def dataset_info(config: Config, mechanism: Mechanism | None = None) -> wire.Dat
     return wire.DatasetInfo(
         name=config.name,
         attributes=tuple(map(attribute_info, config.domain.attributes)),
-        measures=tuple(map(measure_info, config.domain.measures)),
+        measures=tuple(measure_info(each, config.domain) for each in config.domain.measures),
         cells=config.domain.cells,
         currency=budget.currency,
         epsilon=budget.epsilon,
@@ -319,7 +321,7 @@ def dataset_info(config: Config, mechanism: Mechanism | None = None) -> wire.Dat
     )
 
 
-def measure_info(measure: Measure) -> wire.MeasureInfo:
+def measure_info(measure: Measure, domain: Domain) -> wire.MeasureInfo:
     """What is public about a column whose values are summed."""
     return wire.MeasureInfo(
         name=measure.name,
@@ -327,6 +329,7 @@ def measure_info(measure: Measure) -> wire.MeasureInfo:
         high=float(measure.high),
         step=float(measure.step),
         nullable=measure.nullable,
+        products=domain.multiplied_with(measure.name),
     )
 
 

@@ -150,6 +150,8 @@ class MeasureInfo(Message):
     high: float
     step: float
     nullable: bool
+    #: The measures that it is multiplied with, for CORR and its relatives; itself, for its variance.
+    products: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"measure: {self.values}"
@@ -158,7 +160,8 @@ class MeasureInfo(Message):
     def values(self) -> str:
         """The values that are summed, in words."""
         null = ", or NULL" if self.nullable else ""
-        return f"{self.low:,.12g} to {self.high:,.12g} in steps of {self.step:,.12g}{null}"
+        products = f"; times {' and '.join(self.products)}" if self.products else ""
+        return f"{self.low:,.12g} to {self.high:,.12g} in steps of {self.step:,.12g}{null}{products}"
 
 
 class PromiseInfo(Message):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sharewell import Binned, Boolean, Category, Date, Domain, Integer
+from sharewell import Binned, Boolean, Category, Date, Domain, Integer, Measure
 from sharewell.errors import SharewellError
 from sharewell.query.sql import compile_sql
 from sharewell.service.results import columns
@@ -29,6 +29,16 @@ DOMAIN = Domain(
             "state", STATES, bins={"size": {"large": STATES[1:2] + STATES[3:4], "small": STATES[::2]}}
         ),
     ]
+)
+#: The same with columns that are summed, some of which are multiplied.
+ANALYSTS = Domain(
+    DOMAIN.attributes,
+    [
+        Measure("wage", "wage", 0, 100, 0.01),
+        Measure("hours", "hours", 0, 80, 0.5),
+        Measure("weight", "weight", 0, 10, 0.1, nullable=False),
+    ],
+    [("wage", "wage"), ("wage", "hours")],
 )
 
 
@@ -64,7 +74,7 @@ def outcome(sql: str, path: Path) -> Iterator[str]:
     Of the questions that analysts ask, only the columns of the result and how many blocks are bought.
     """
     try:
-        statement = compile_sql(sql, DOMAIN)
+        statement = compile_sql(sql, ANALYSTS if path.stem == "analysts" else DOMAIN)
     except SharewellError as error:
         yield f"{error.code}, {error.where}"
         yield error.message

@@ -153,6 +153,13 @@ class Aggregates(Conditions):
         total, count = self._weighted(argument, counted=average)
         return AggregateQueries((total, count) if average else (total,))
 
+    def numbers_of(self, argument: exp.Expr) -> _Weighted:
+        """Return the sum of an expression's numbers, of bins their midpoints, and the rows with one."""
+        if isinstance(argument, exp.Column):
+            total, count = self._column_numbers(argument, average=True).bought
+            return total, count
+        return self._weighted(argument)
+
     def _only_column(self, node: exp.Case) -> tuple[exp.Expr, LinearQuery] | None:
         """Return the column that a CASE returns on some rows, where it is NULL on all others."""
         branches = [*((each.this, each.args["true"].unnest()) for each in node.args["ifs"])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from sharewell.errors import QueryTooComplex
@@ -169,13 +169,22 @@ def simplified(expression: Expression, forms: Forms, rows: int) -> Expression:
             and factors is not None
             and (name == "*" or ratio is arguments[0])
             and all(factors)
+            and (ratio.low is None or len(set(factors)) == 1)
         ):
             if name == "/":
                 factors = [1 / each for each in factors]
             numerators = forms.terms(Linear(ratio.numerators), rows) or []
-            above = forms.scaled(numerators, factors)
-            return Ratio(forms.add_all(above), ratio.denominators, ratio.positive)
+            scaled = forms.add_all(forms.scaled(numerators, factors))
+            return _scaled_limits(replace(ratio, numerators=scaled), factors[0])
     return call_again(expression, arguments)
+
+
+def _scaled_limits(ratio: Ratio, factor: Fraction) -> Ratio:
+    """Multiply the bounds of an average, and its middle; a ratio without them has none."""
+    if ratio.low is None or ratio.high is None:
+        return ratio
+    low, high = sorted((ratio.low * factor, ratio.high * factor))
+    return replace(ratio, low=low, high=high, middle=ratio.middle * factor)
 
 
 def call_again(expression: Call, arguments: tuple[Expression, ...]) -> Expression:

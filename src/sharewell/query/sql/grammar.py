@@ -59,6 +59,8 @@ PARSED = {"COUNT", "SUM", "AVG", "CAST", "TRY_CAST", "EXTRACT"}
 AGGREGATE_FUNCTIONS = {
     *("COUNT_IF", "COUNTIF", "MEDIAN", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT"),
     *("PERCENTILE_DISC", "STDDEV", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP"),
+    *("CORR", "COVAR_POP", "COVAR_SAMP"),
+    *("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_COUNT"),
 }
 WINDOW_FUNCTIONS = {"RANK", "DENSE_RANK", "ROW_NUMBER"}
 OWN_FUNCTIONS = {"IF", "IIF", "REGEXP_MATCHES", "REGEXP_FULL_MATCH"} | {*PARTS} - {"century", "decade"}
@@ -288,7 +290,6 @@ def unknown_function(source: Source, token: Token) -> SqlError:
 #: The nearest question for functions that cannot be answered.
 _EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY column)."
 _LISTS = "Single values are never returned. Use GROUP BY and COUNT(*)."
-_PRODUCTS = "Count by both columns, and compute it from that: SELECT x, y, COUNT(*) ... GROUP BY x, y."
 _INSTEAD = {
     "MIN": _EXTREME.format("0.01"),
     "MAX": _EXTREME.format("0.99"),
@@ -311,10 +312,6 @@ _INSTEAD = {
     "RANDOM": "Questions must mean the same every time: remove it.",
     "STRFTIME": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
     "TO_CHAR": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
-    "CORR": _PRODUCTS,
-    "COVAR_POP": _PRODUCTS,
-    "COVAR_SAMP": _PRODUCTS,
-    "REGR_SLOPE": _PRODUCTS,
     "ISNULL": "Write column IS NULL, or COALESCE(column, 0).",
     "NVL": "Write COALESCE(column, 0).",
 }

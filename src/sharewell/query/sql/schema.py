@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer
 from sharewell.query.domain import Domain
 from sharewell.query.expression import GroupKey
+from sharewell.query.measure import Measure
 from sharewell.query.sql.text import listing, normalize_sql
 from sharewell.query.statement import Projection, Statement
 
@@ -33,7 +34,7 @@ def describe(text: str, domain: Domain, table: str) -> Statement | None:
             for bins in a.bins_by_name.values()
         ]
         columns += [
-            (m.name, "DOUBLE", f"measure from {m.low} to {m.high}, for SUM, AVG and COUNT")
+            (m.name, "DOUBLE", f"measure from {m.low} to {m.high}, for {_uses(m, domain)}")
             for m in domain.measures
         ]
         names, types, values = map(list, zip(*columns, strict=True))
@@ -45,6 +46,15 @@ def describe(text: str, domain: Domain, table: str) -> Statement | None:
         names += [m.name for m in domain.measures if m.name not in names]
         return _statement(text, domain, table, {name: [] for name in names})
     return None
+
+
+def _uses(measure: Measure, domain: Domain) -> str:
+    """Return the aggregates of a measure, in words."""
+    products = domain.multiplied_with(measure.name)
+    others = [each for each in products if each != measure.name]
+    uses = ["SUM", "AVG", "COUNT", *(["VARIANCE"] if len(others) < len(products) else [])]
+    found = f"{', '.join(uses[:-1])} and {uses[-1]}"
+    return f"{found}, and for CORR with {' and '.join(others)}" if others else found
 
 
 def _names(written: str, table: str) -> bool:

@@ -27,7 +27,6 @@ from sharewell.query.expression import (
     OrderKey,
     Quantile,
     Ratio,
-    call,
     is_public,
     numbers,
     size_of,
@@ -37,7 +36,7 @@ from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.aggregates import AGGREGATES, COUNT_IF, Aggregates
 from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_cells
 from sharewell.query.sql.expressions import Translator
-from sharewell.query.sql.forms import Forms, simplified
+from sharewell.query.sql.forms import Forms, Terms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
 from sharewell.query.sql.quantiles import (
@@ -46,6 +45,7 @@ from sharewell.query.sql.quantiles import (
     expand_quantiles,
     is_quantile,
 )
+from sharewell.query.sql.spreads import compile_products, compile_spread
 from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
@@ -388,9 +388,11 @@ class Draft:
         """Compile an aggregate, and add its queries to those of the statement."""
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
-            return self._spread(node, inner)
+            return compile_spread(self, node, inner)
         if (scaled := self._scaled(node, inner)) is not None:
             return scaled
+        if (products := compile_products(self, node, inner)) is not None:
+            return products
         bought, edges, bins, limits, middle = self.aggregates.queries(node)
         blocks = [self.block(total, node) for total in bought]
         average = isinstance(inner, exp.Avg)
@@ -399,7 +401,7 @@ class Draft:
                 message = f"Sums over the bins of {bins.name} have no subtotals."
                 hint = f"GROUP BY each set of columns on its own, or declare {bins.name} as a measure."
                 raise self.source.error(node, message, hint)
-            return self._subtotals(blocks, average=average, middle=middle)
+            return self._subtotals(blocks, average=average, middle=middle, limits=limits)
         at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
         if len(blocks) == 1:
             return Aggregate(blocks[0], at)
@@ -408,16 +410,27 @@ class Draft:
         low, high = limits or (None, None)
         return Average(blocks[0], blocks[1], at, low, high, middle)
 
-    def _subtotals(self, blocks: list[int], *, average: bool, middle: Fraction) -> Expression:
+    def terms_of(self, block: int) -> list[Terms]:
+        """Return the answer of a block in every row of the result, or the sum of those of its groups."""
+        start = self.forms.starts[block]
+        if not self.groups.has_subtotals:
+            return [{start + row: Fraction(1)} for row in range(len(self.groups.rows))]
+        return [{start + at: Fraction(1) for at in own} for own in self.groups.members]
+
+    def _subtotals(
+        self,
+        blocks: list[int],
+        *,
+        average: bool,
+        middle: Fraction,
+        limits: tuple[Fraction, Fraction] | None,
+    ) -> Expression:
         """Sum the groups of every row of the result."""
-        members = self.groups.members
-        sums = [
-            [{self.forms.starts[b] + at: Fraction(1) for at in own} for own in members] for b in blocks
-        ]
+        sums = [self.terms_of(block) for block in blocks]
         if average:
             total, count = (self.forms.add_all(each) for each in sums)
-            ratio: Expression = Ratio(total, count, positive=True)
-            return call("+", ratio, Constant(middle, "number")) if middle else ratio
+            low, high = limits or (None, None)
+            return Ratio(total, count, positive=True, low=low, high=high, middle=middle)
         for own, count_terms in zip(sums[0], sums[-1], strict=True):
             if middle:
                 own |= {at: factor * middle for at, factor in count_terms.items()}
@@ -442,32 +455,6 @@ class Draft:
         factor = self._translator.translate(right)
         name = "*" if isinstance(argument, exp.Mul) else "/"
         return self._translator.apply(argument, name, [self.aggregate(copied), factor])
-
-    def _spread(self, node: exp.Expr, inner: exp.Anonymous) -> Expression:
-        """Compile a variance or standard deviation from sums of squares, sums and counts."""
-        name, parts = inner.name.removesuffix(CALL), inner.expressions
-        if len(parts) != 1:
-            raise self.source.error(
-                node, f"{name} takes 1 argument, not {len(parts)}.", "Name a column."
-            )
-
-        def over(aggregate: exp.Expr) -> Expression:
-            if isinstance(node, exp.Filter):
-                aggregate = exp.Filter(this=aggregate, expression=node.expression.copy())
-            return self.aggregate(aggregate)
-
-        column = parts[0]
-        squares = over(exp.Sum(this=exp.Mul(this=column.copy(), expression=column.copy())))
-        total = over(exp.Sum(this=column.copy()))
-        count = over(exp.Count(this=column.copy(), big_int=True))
-        one = Constant(Fraction(1 if not name.endswith("POP") else 0), "number")
-        spread = call("-", squares, call("/", call("*", total, total), count))
-        found = call(
-            "GREATEST", call("/", spread, call("-", count, one)), Constant(Fraction(0), "number")
-        )
-        found = call("SQRT", found) if name.startswith("STDDEV") else found
-        enough = call(">", count, one, type="boolean")
-        return call("CASE", enough, found, Constant(None, "null"))
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""

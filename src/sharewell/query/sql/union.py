@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from sqlglot import exp
@@ -26,6 +27,7 @@ from sharewell.query.expression import (
     Linear,
     OrderKey,
     Ratio,
+    Spread,
 )
 from sharewell.query.functions import Type
 from sharewell.query.linear import LinearQuery
@@ -174,8 +176,13 @@ class _Union:
             below = [row for pair in pairs for row in pair[1]]
             positive = {pair[2] for pair in pairs}
             if len(positive) == 1:
-                return Ratio(self.forms.add_all(above), self.forms.add_all(below), *positive)
+                numerators, denominators = map(self.forms.add_all, (above, below))
+                low, high = _limits(sources)
+                return Ratio(numerators, denominators, positive.pop(), low, high)
             return "is an average in one SELECT and another ratio in another"
+        spreads = [each for each in sources if isinstance(each, Spread)]
+        if len(spreads) == len(sources):
+            return self._spread(spreads)
         calls = [each for each in sources if isinstance(each, Call)]
         shapes = {(each.function.name, len(each.arguments), each.type) for each in calls}
         if len(calls) == len(sources) and len(shapes) == 1:
@@ -217,10 +224,15 @@ class _Union:
         """Return numerators and denominators, and whether a denominator must be positive."""
         rows = range(self.rows[part])
         match source:
-            case Ratio(above, below, positive):
+            case Ratio(above, below, positive, middle=middle):
                 forms = self.parts[part].forms
-                numerators = [self._move(part, forms[at]) for at in above]
-                return numerators, [self._move(part, forms[at]) for at in below], positive
+                numerators, denominators = (
+                    [self._move(part, forms[at]) for at in each] for each in (above, below)
+                )
+                if middle:
+                    shifts = [{at: middle * f for at, f in own.items()} for own in denominators]
+                    numerators = self.forms.added(numerators, shifts)
+                return numerators, denominators, positive
             case Average(total, count, None, middle=middle):
                 sums: list[Terms] = [{self._place(part, total, row): Fraction(1)} for row in rows]
                 counts: list[Terms] = [{self._place(part, count, row): Fraction(1)} for row in rows]
@@ -228,6 +240,19 @@ class _Union:
                     own |= {place: middle for place in counted if middle}
                 return sums, counts, True
         return None
+
+    def _spread(self, spreads: Sequence[Spread]) -> Expression | str:
+        """Put the rows of one spread below those of another: of the same kind, from the same centres."""
+        first = spreads[0]
+        if len({(each.kind, each.spans, each.centres, each.half_bin) for each in spreads}) > 1:
+            return "is of columns with different bounds"
+        moved = [
+            [[self._move(part, self.parts[part].forms[at]) for at in forms] for _, forms in each.sums]
+            for part, each in enumerate(spreads)
+        ]
+        rows = [self.forms.add_all(list(chain(*own))) for own in zip(*moved, strict=True)]
+        names = [name for name, _ in first.sums]
+        return replace(first, sums=tuple(zip(names, rows, strict=True)))
 
     def _place(self, part: int, block: int, row: int) -> int:
         return self.places[part][self.parts[part].starts[block] + row]
@@ -238,6 +263,12 @@ class _Union:
             place = self.places[part][at]
             found[place] = found.get(place, Fraction(0)) + factor
         return found
+
+
+def _limits(sources: Sequence[Expression]) -> tuple[Fraction | None, Fraction | None]:
+    """Return the bounds of averages, if all have the same."""
+    found = {(each.low, each.high) for each in sources if isinstance(each, Average | Ratio)}
+    return found.pop() if len(found) == 1 else (None, None)
 
 
 def _order(

@@ -364,6 +364,10 @@ def has_own_units(block: Measurable, neighbours: Neighbours) -> bool:
             options += [counted + weights[:, at] * end for end in (measure.lowest, measure.highest)]
             at += 1
             low, high = low + np.min(options, axis=0), high + np.max(options, axis=0)
+        for product in domain.product_vectors:
+            options = [weights[:, at] * end for end in (product.lowest, product.highest)]
+            at += 1
+            low, high = low + np.min(options, axis=0), high + np.max(options, axis=0)
         least, most = min(low.min(), 0.0), max(high.max(), 0.0)
         units.append(max(most, -least) if neighbours == "add-remove" else most - least)
     return bool(np.array_equal(block.units(neighbours), units))
