@@ -327,6 +327,12 @@ class MarginalPrior:
         same[vector, mask] = MeasuredMarginal(precision, weighted)
         return new
 
+    @cached_property
+    def size(self) -> int:
+        """How many rows were measured of all marginals, and of all parts measured alone."""
+        measured = (*self._measured.values(), *self._centred.values())
+        return sum(each.weighted.size for each in measured)
+
     def measured_parts(self) -> Iterator[tuple[MarginalPart, float, Vector]]:
         """Every marginal and every part measured alone: its precision, and the values weighted by it."""
         for centred, measured in ((False, self._measured), (True, self._centred)):

@@ -185,8 +185,8 @@ class Measurements:
         """How many rows of the seed were measured."""
         if isinstance(self.strategy, Strategy):
             return 0 if self.seed_weighted is None else len(self.seed_weighted)
-        marginals = self.marginals.measured_parts() if self.marginals else ()
-        return sum(weighted.size for _, _, weighted in (*marginals, *self.products.values()))
+        marginals = self.marginals.size if self.marginals else 0
+        return marginals + sum(part.weighted.size for part in self.products.values())
 
     def seed_rows(self) -> MeasurementBatch:
         """The rows of the seed that were measured, written out."""
