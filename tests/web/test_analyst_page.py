@@ -292,9 +292,13 @@ def test_questions_wait_for_their_turn_and_done_lets_them_go(tmp_path, opened):
         # The page can be left: the question is kept.
         page.reload()
         expect(page.locator(".waiting-box")).to_be_visible()
+        type_sql(page, ONE.format(21))
+        expect(page.locator(".offers")).to_contain_text("1 of your")
         for name in ("ben", "cleo"):
             assert server.analyst(name).post("/done").status_code == 204
         expect(page.locator(".answer-footer")).to_contain_text("paid by you")
+        # What has been measured meanwhile is quoted as free.
+        expect(page.locator(".offers")).to_contain_text("Free, already measured")
         page.get_by_role("button", name="Account of ann").click()
         page.get_by_role("menuitem", name="I’m done for now").click()
         expect(page.get_by_text("The others no longer wait for you.")).to_be_visible()

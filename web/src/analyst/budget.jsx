@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 import { amount, odds, percent, plural, showAmount } from "../format.js";
 import { Dialog } from "../ui.jsx";
-import { budget, dataset } from "./state.js";
+import { budget, dataset, paid } from "./state.js";
 
 const left = (of) => (of.questions_left === null ? `${showAmount(of.left)} left` : `${plural(of.questions_left, "question")} left`);
 
@@ -11,7 +11,9 @@ export function BudgetMeter() {
   const [open, setOpen] = useState(false);
   const of = budget.value;
   if (!of || !dataset.value) return <span class="skeleton meter-skeleton" />;
-  const part = amount(of.share) ? amount(of.left) / amount(of.share) : 0;
+  // Of what was there for questions: the seed is paid for before the first.
+  const whole = amount(of.left) + (paid.value ?? Infinity);
+  const part = whole ? amount(of.left) / whole : 0;
   return (
     <>
       <button type="button" class="plain meter-button" onClick={() => setOpen(true)} aria-haspopup="dialog">

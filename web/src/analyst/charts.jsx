@@ -32,7 +32,8 @@ export function ticks(from, to, most = 6) {
 const finite = (values) => values.filter(Number.isFinite);
 const ends = (fields) => finite(fields.flatMap((each) => [low(each), high(each), each.value]).filter((each) => each !== null));
 const crossesZero = (field) => low(field) < 0 && high(field) > 0;
-const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** A text of at most so many letters. */
+export const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 const tick = (value) => (Math.abs(value) >= 100_000 ? `${number(value / 1000)}k` : number(value));
 /** Below this width, the name of a bar is above it, not beside it. */
 const NARROW = 480;

@@ -86,7 +86,7 @@ export function QuestionForm() {
     const names = numericNames(info, aggregate);
     change({ aggregate, of: names.includes(form.of) ? form.of : names[0] });
   };
-  const unused = known.find((each) => !form.filters.some((filter) => filter.column === each.name)) ?? known[0];
+  const unused = known.find((each) => each.kind !== "bins" && !form.filters.some((filter) => filter.column === each.name)) ?? known[0];
   const free = known.filter((each) => !form.groups.includes(each.name));
   return (
     <section class="form" aria-label="Build a question">

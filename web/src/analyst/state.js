@@ -22,6 +22,9 @@ export const price = computed(() => dataset.value?.query_budget && amount(datase
 /** Whether questions wait for their turn. */
 export const takesTurns = computed(() => !["none", "in-order"].includes(dataset.value?.scheduler ?? "none"));
 
+/** What the analyst has paid for questions so far; null until the history has come. */
+export const paid = computed(() => history.value && history.value.reduce((sum, { answer }) => sum + (answer ? amount(answer.cost) : 0), 0));
+
 /** A cost in questions where questions have a price; null where they have none. */
 export const inQuestions = (cost) => (price.value ? Math.round((100 * amount(cost)) / price.value) / 100 : null);
 
@@ -117,7 +120,10 @@ export async function follow(ticket) {
     remember(ticket);
     if (shown.value?.number === ticket.number) shown.value = ticket;
   }
-  if (session.value) await loadBudget().catch(() => null);
+  if (!session.value) return;
+  await loadBudget().catch(() => null);
+  // What was measured meanwhile is free now.
+  draftLater();
 }
 
 /** Show a question of the history. */

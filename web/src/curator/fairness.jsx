@@ -1,5 +1,5 @@
 // Fairness: the certificate as a picture, and what these settings promise.
-import { useWidth } from "../analyst/charts.jsx";
+import { shorten, useWidth } from "../analyst/charts.jsx";
 import { number } from "../format.js";
 import { ProblemBox, Text } from "../ui.jsx";
 import { certificate, dataset, noCertificate } from "./state.js";
@@ -30,10 +30,11 @@ const NARROW = 480;
 function Pairs({ standings }) {
   const [parent, width] = useWidth();
   const narrow = width < NARROW;
-  const figures = standings.map((each) => `${number(each.here)} here, ${number(each.alone)} alone, of ${each.answers.toLocaleString("en-US")}`);
+  const figures = standings.map((each) => `${number(each.here)} here, ${number(each.alone)} alone${narrow ? "" : `, of ${each.answers.toLocaleString("en-US")}`}`);
   const widest = (texts) => Math.max(...texts.map((each) => each.length)) * 7 + 20;
-  const left = narrow ? 8 : Math.min(widest(standings.map((each) => each.analyst)), width * 0.3);
+  const left = narrow ? 8 : Math.min(widest(standings.map((each) => `${each.analyst}  `)), width * 0.3);
   const right = narrow ? 8 : widest(figures);
+  const letters = Math.floor((narrow ? width - widest(figures) : left - 12) / 8);
   const line = narrow ? 48 : 34;
   const most = Math.max(1, ...standings.flatMap((each) => [each.here, each.alone]));
   const scale = (value) => left + (value / most) * (width - left - right);
@@ -48,12 +49,12 @@ function Pairs({ standings }) {
             <g key={each.analyst}>
               <title>{`${each.analyst}: ${number(each.here)} useful answers here, ${number(each.alone)} alone, of ${each.answers}`}</title>
               <text class="value" x={0} y={text}>
-                {each.analyst}
+                {shorten(each.analyst, letters)}
               </text>
               <line class="grid" x1={left} x2={width - right} y1={y} y2={y} />
               <line class={worse ? "pair worse" : "pair"} x1={scale(each.alone)} x2={scale(each.here)} y1={y} y2={y} />
-              <circle class="alone" cx={scale(each.alone)} cy={y} r="6" />
-              <circle class={worse ? "here worse" : "here"} cx={scale(each.here)} cy={y} r="6" />
+              <circle class="alone" cx={scale(each.alone)} cy={y} r="7" />
+              <circle class={worse ? "here worse" : "here"} cx={scale(each.here)} cy={y} r="5" />
               <text x={width} y={text} text-anchor="end">
                 {figures[at]}
               </text>

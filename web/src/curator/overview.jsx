@@ -1,9 +1,12 @@
 // The overview: shares, spent and left; questions over time; what needs attention; changed settings.
-import { useWidth } from "../analyst/charts.jsx";
+import { shorten, useWidth } from "../analyst/charts.jsx";
 import { amount, odds, percent, plural, showAmount } from "../format.js";
 import { Text } from "../ui.jsx";
 import { Activity } from "./activity.jsx";
 import { activity, analysts, certificate, dataset, settings, total } from "./state.js";
+
+/** Shares are named where each has so many pixels. */
+const LEAST_NAMED = 28;
 
 /** One stacked bar of the whole budget: for each analyst spent and left, then what is unallocated. */
 function Shares() {
@@ -19,7 +22,10 @@ function Shares() {
     at += amount(each.share) / whole;
     return found;
   });
-  parts.push({ name: "unallocated", kind: "unallocated", from: at, size: amount(analysts.value.unallocated_part) });
+  const unallocated = amount(analysts.value.unallocated_part);
+  parts.push({ name: "unallocated", kind: "unallocated", from: at, size: unallocated });
+  const names = [...list.map((each) => [each.analyst, amount(each.share) / whole]), ["unallocated", unallocated]];
+  const starts = names.map((_, index) => names.slice(0, index).reduce((sum, [, size]) => sum + size, 0));
   return (
     <div ref={parent} class="chart">
       <svg width={width} height="64" role="img" aria-label="The budget: what each analyst has spent and has left, and what is unallocated">
@@ -27,13 +33,14 @@ function Shares() {
           <g key={`${part.name} ${part.kind}`}>
             <title>{`${part.name}: ${percent(part.size)} ${part.kind === "unallocated" ? "" : part.kind}`}</title>
             <rect class={`share ${part.kind}`} x={part.from * width + 1} y="24" width={Math.max(0, part.size * width - 2)} height="26" rx="3" />
-            {part.kind !== "left" && (part.kind === "spent" ? amount(list.find((each) => each.analyst === part.name).part) : part.size) * width > 60 && (
-              <text x={part.from * width + 2} y="16">
-                {part.name}
-              </text>
-            )}
           </g>
         ))}
+        {names.every(([, size]) => size === 0 || size * width >= LEAST_NAMED) &&
+          names.map(([name, size], index) => (
+            <text key={name} x={starts[index] * width + 2} y="16">
+              {size > 0 && shorten(name, Math.floor((size * width - 4) / 7))}
+            </text>
+          ))}
       </svg>
       <p class="legend">
         <span class="key spent" /> spent <span class="key left" /> left <span class="key unallocated" /> unallocated
@@ -42,17 +49,18 @@ function Shares() {
   );
 }
 
+/** What needs attention, the most urgent first. */
 function alerts() {
   const found = [];
-  const info = dataset.value;
-  if (info.paused) found.push("The dataset is paused: no question is accepted.");
-  for (const each of analysts.value.analysts) {
-    if (each.questions_left === 0) found.push(`${each.analyst} cannot pay for any more questions.`);
-    if (each.waiting > 0) found.push(`${each.analyst} has ${plural(each.waiting, "waiting question")}.`);
-  }
   const report = certificate.value;
+  if (dataset.value.paused) found.push("The dataset is paused: no question is accepted.");
   if (report?.contradicted) found.push(`The certificate is contradicted in ${plural(report.contradicted, "entry", "entries")}.`);
   else if (report?.holds === false) found.push("At least one analyst is worse off for sharing.");
+  const list = analysts.value.analysts;
+  const exhausted = list.filter((each) => each.questions_left === 0).map((each) => each.analyst);
+  if (exhausted.length) found.push(`No budget left for paid questions: ${exhausted.join(", ")}.`);
+  const waiting = list.filter((each) => each.waiting > 0).map((each) => `${each.analyst} ${each.waiting.toLocaleString("en-US")}`);
+  if (waiting.length) found.push(`Waiting questions: ${waiting.join(", ")}.`);
   return found;
 }
 

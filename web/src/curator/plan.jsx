@@ -48,7 +48,7 @@ const Figures = ({ plan, pending }) => (
 
 const Analysts = ({ plan }) => (
   <div class="table-scroll" tabIndex={0} role="group" aria-label="What each analyst can expect">
-    <table>
+    <table class="plan">
       <thead>
         <tr>
           <th scope="col">Analyst</th>
