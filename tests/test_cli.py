@@ -58,6 +58,7 @@ def test_the_demonstration_runs_its_whole_script():
         "Fairness certificate: No analyst is worse off for sharing, after 4 entries.",
     ):
         assert line in result.output
+    assert len(set(re.findall(r"http://127.0.0.1:\d+/#code=\S{20,}", result.output))) == 3
     # No answer is less precise than alone or without another analyst.
     standings = re.findall(r"^(\w+) +\d+ +\d+ +\d+ +\d+ +0 *$", result.output, re.MULTILINE)
     assert standings == ["ann", "ben", "cleo"]

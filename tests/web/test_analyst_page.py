@@ -103,6 +103,38 @@ def test_columns_values_and_functions_are_completed(served, opened):
         "SELECT age_group, COUNT(*) FROM people WHERE region = 'south' GROUP BY age_group"
     )
     expect(page.locator(".offer").first).to_contain_text("±")
+    # Words of SQL have a colour of their own.
+    word, name = page.locator(".cm-line span", has_text="SELECT"), page.locator(".cm-content")
+    assert word.evaluate("each => getComputedStyle(each).color") != name.evaluate(
+        "each => getComputedStyle(each).color"
+    )
+
+
+def test_a_quote_says_where_paying_gains_little(served, opened):
+    page = opened(served)
+    note = "Paying would hardly make the answer more precise."
+
+    def reply(route):
+        found = route.fetch().json()
+        found["quote"]["notes"] = [note]
+        route.fulfill(json=found)
+
+    page.route("**/draft", reply)
+    type_sql(page, ONE.format(13))
+    expect(page.locator(".quote-note")).to_have_text(note)
+    # The free question is the one that is proposed.
+    expect(page.locator(".ask-buttons .primary")).to_have_text("Ask for free")
+
+
+def test_the_history_says_who_paid(served, opened):
+    sql = ONE.format(51)
+    assert served.analyst("ann").ask(sql).status_code == 200
+    page = opened(served, "cleo")
+    ask(page, sql, "Ask, free")
+    expect(page.locator(".answer-footer")).to_contain_text("free · paid by ann")
+    entry = page.locator(".history li").first
+    expect(entry).to_contain_text("measured before · free · paid by ann")
+    expect(entry).to_contain_text("free to repeat")
 
 
 def test_a_quote_comes_while_typing_and_an_answer_on_asking(served, opened):
@@ -237,6 +269,10 @@ def test_values_of_users_are_text_and_nothing_else(served, opened):
     assert page.locator("table.answer tbody th bdi").count() == 4
     page.get_by_role("tab", name="Bars").click()
     expect(page.locator(".bar-row")).to_have_count(4)
+    ask(page, f'SELECT works, COUNT(*) AS "{ALERT}" FROM people GROUP BY works', "Ask for free")
+    expect(page.locator("svg .axis-title", has_text="<script>")).to_be_visible()
+    page.get_by_role("tab", name="Table").click()
+    expect(page.locator("table.answer thead th.number")).to_have_text(ALERT)
     assert page.evaluate("document.scripts.length") == 1
 
 
@@ -289,10 +325,15 @@ def test_questions_wait_for_their_turn_and_done_lets_them_go(tmp_path, opened):
         expect(page.locator(".waiting-box")).to_contain_text("Waiting for its turn")
         expect(page.locator(".waiting-box")).to_contain_text("Analysts take turns here")
         check_looks(page)
+        ask_next = page.get_by_role("button", name="Ask for 1 question")
+        type_sql(page, ONE.format(22))
+        ask_next.click()
+        expect(page.locator(".waiting-box")).to_contain_text("1 question of yours comes before it.")
+        expect(page.locator(".history li").first).to_contain_text("waiting behind 1 question of yours")
         # The page can be left: the question is kept.
         page.reload()
         expect(page.locator(".waiting-box")).to_be_visible()
-        type_sql(page, ONE.format(21))
+        type_sql(page, ONE.format(22))
         expect(page.locator(".offers")).to_contain_text("1 of your")
         for name in ("ben", "cleo"):
             assert server.analyst(name).post("/done").status_code == 204

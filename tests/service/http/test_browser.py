@@ -6,6 +6,7 @@ import socket
 import httpx
 import pytest
 
+from sharewell.service.http import state
 from tests.service.http.servers import COUNT, problem, running, write_dataset
 
 ME = "/v1/datasets/people/me"
@@ -231,6 +232,7 @@ def test_a_code_begins_one_session(server, browser):
 def test_a_draft_is_quoted_and_its_mistakes_are_no_errors(server, browser):
     browser.sign_in(token=server.token("ann"))
     path = "/v1/datasets/people/draft"
+    head = server.curator().get("/ledger").json()["head"]
     found = browser.post(path, {"sql": COUNT}).json()
     assert found["problem"] is None
     assert found["quote"]["columns"] == [{"name": "COUNT(*)", "kind": "number"}]
@@ -238,10 +240,14 @@ def test_a_draft_is_quoted_and_its_mistakes_are_no_errors(server, browser):
     assert found["quote"] is None
     assert found["problem"]["where"] == {"line": 1, "column": 35, "text": "agee"}
     assert "/draft" not in server.log
+    assert "agee" not in server.log
+    assert server.curator().get("/ledger").json()["head"] == head
     assert browser.get(ME).json()["asked"] == server.analyst("ann").get("/me").json()["asked"]
 
 
-def test_drafts_have_a_rate_of_their_own(tmp_path):
+def test_drafts_have_a_rate_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(state, "DRAFTS_PER_SECOND", 0.001)
+    monkeypatch.setattr(state, "DRAFT_BURST", 3.0)
     path = write_dataset(tmp_path)
     path.write_text(path.read_text().replace("100000", "0.01"))
     with running(path) as server:
@@ -249,6 +255,7 @@ def test_drafts_have_a_rate_of_their_own(tmp_path):
         browser.sign_in(token=server.token("ann"))
         drafts = [browser.post("/v1/datasets/people/draft", {"sql": COUNT}) for _ in range(3)]
         assert {reply.status_code for reply in drafts} == {200}
+        problem(browser.post("/v1/datasets/people/draft", {"sql": COUNT}), 429, "request.too-many")
         assert browser.get(ME).status_code == 200
         problem(browser.get(ME), 429, "request.too-many")
 

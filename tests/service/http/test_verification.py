@@ -1,10 +1,14 @@
 """What curators see beside the ledger: verification, activity by source, and changed settings."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from sharewell.errors import RequestError
 from sharewell.service import serialization
-from sharewell.service.verify.background import BackgroundVerification
+from sharewell.service.verify.background import NICENESS, BackgroundVerification
 from tests.service.http.servers import running, write_dataset
 from tests.service.waiting import comes_true
 
@@ -43,6 +47,16 @@ def test_one_ledger_is_verified_at_a_time(served):
     verification._process = object()  # type: ignore[assignment]
     with pytest.raises(RequestError, match="Another ledger"):
         verification.start(config)
+
+
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="needs POSIX priorities")
+def test_verification_goes_after_everything_else():
+    command = [sys.executable, "-m", "sharewell.service.verify.background"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # waits for its standard input
+        try:
+            comes_true(lambda: os.getpriority(os.PRIO_PROCESS, process.pid) == NICENESS)
+        finally:
+            process.kill()
 
 
 def test_a_process_that_dies_is_reported(served):
