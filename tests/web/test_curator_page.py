@@ -137,10 +137,21 @@ def test_the_worst_pair_of_a_certificate_is_named(judged, opened):
         {"analyst": "ben", "here": 5, "alone": 7, "answers": 12, "without": {"ann": 8, "cleo": 5}},
     ]
     report |= {"holds": False, "exact": True, "analysts": standings}
+    budgets = curator.get("/v1/datasets/people/analysts").json()
+    for each in budgets["analysts"]:
+        each |= {"waiting": 2, "questions_left": 0}
     page = opened(judged, **CURATOR)
     page.route("**/certificate", lambda route: route.fulfill(json=report))
+    page.route("**/analysts", lambda route: route.fulfill(json=budgets))
     page.reload()
-    expect(page.locator(".alerts")).to_contain_text("At least one analyst is worse off for sharing.")
+    # One line for each matter, the most urgent first, however many analysts it concerns.
+    expect(page.locator(".alerts li")).to_have_text(
+        [
+            "At least one analyst is worse off for sharing.",
+            re.compile("^No budget left for paid questions: ann, ben, cleo"),
+            re.compile("^Waiting questions: ann 2, ben 2, cleo 2"),
+        ]
+    )
     page.get_by_role("tab", name="Fairness").click()
     expect(page.locator(".worst-pair")).to_have_text(
         "Worst pair: ben has 5 useful answers, and would have 8 without ann."
