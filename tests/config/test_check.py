@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sharewell import expected_errors
+from sharewell import Domain, Integer, expected_errors
 from sharewell.cli import render_plan
 from sharewell.cli.render_config import show_check
 from sharewell.cli.render_plan import show_plan
-from sharewell.config import forecast, parse_config
+from sharewell.config import analysts, forecast, parse_config
+from sharewell.config.analysts import Analyst, expected_workloads
 from sharewell.config.check import check_config
 from sharewell.config.forecast import (
     MAX_UNDETERMINED_CELLS,
@@ -546,7 +547,7 @@ def test_what_the_plan_says_on_the_way_is_true_and_leaves_its_output_alone(
 
 ASSUMED_OF_BEN = (
     "No questions are given for ben; assumed: counts by one and by two columns, with at most "
-    "200 groups each"
+    "10,000 groups each"
 )
 
 
@@ -563,8 +564,17 @@ def test_the_plan_tells_assumed_questions_from_those_that_were_given(file, capsy
     show_plan(str(file(HERE.replace("expects", "# expects"))), 1, False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "given for ann and ben; assumed" in shown
-    assert "200 groups each: 3 questions each, 92 numbers." in shown
+    assert "10,000 groups each: 3 questions each, 92 numbers." in shown
     assert "of the file:" not in shown
+
+
+def test_the_assumed_questions_are_those_of_planned_seeds_or_some_of_very_many(monkeypatch):
+    domain = Domain([Integer("a", 0, 99), Integer("b", 0, 99), Integer("c", 0, 100)])
+    ann = [Analyst("ann", Fraction(1))]
+    tables = [len(each) for each in expected_workloads(domain, "people", ann)["ann"]]  # type: ignore[arg-type]
+    assert tables == [100, 100, 101, 10_000]
+    monkeypatch.setattr(analysts, "MAX_ASSUMED_TABLES", 2)
+    assert [len(each) for each in expected_workloads(domain, "people", ann)["ann"]] == [100, 101]  # type: ignore[arg-type]
 
 
 def test_a_check_tells_assumed_questions_from_those_that_were_given(file, capsys, monkeypatch):
@@ -586,14 +596,16 @@ def test_a_check_tells_assumed_questions_from_those_that_were_given(file, capsys
 
 
 def test_nothing_is_said_of_questions_where_none_can_be_assumed(file, capsys):
-    text = ONE_COLUMN.replace("high = 29", "high = 299")
+    text = ONE_COLUMN.replace("high = 29", "high = 10000")
     found = checked(file(text), capsys)
     assert [look["question"] for look in found["expected_errors"]] == [
         "the rows of one cell",
         "all rows",
     ]
     show_check(str(file(text)), False)
-    assert "at most 200 groups each. Here there are none." in " ".join(capsys.readouterr().out.split())
+    assert "at most 10,000 groups each. Here there are none." in " ".join(
+        capsys.readouterr().out.split()
+    )
     with pytest.raises(ConfigError, match="nothing to plan for: no questions are given for ann and ben"):
         show_plan(str(file(text)), 1, False)
 

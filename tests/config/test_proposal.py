@@ -460,6 +460,9 @@ def test_it_says_what_it_wrote_and_what_comes_next(tmp_path, monkeypatch, capsys
         "Left out, since it has texts of more than 60 characters, so it looks like free text: name."
         in shown
     )
+    assert re.search(
+        r"noise and a planned seed suit .* About \d+% of their\ncounts are free and within", shown
+    )
     commands = [line.split()[:2] for line in shown.splitlines() if line.startswith("  sharewell")]
     assert commands == [["sharewell", verb] for verb in ("check", "begin", "token", "serve")]
 

@@ -13,7 +13,7 @@ from sharewell import Budget, Domain, Integer, LinearQuery
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.planned_seed import PlannedSeed
-from sharewell.query.block import ParallelBlock
+from sharewell.query.block import GroupedBlock, ParallelBlock
 from sharewell.query.measure import Measure
 from sharewell.sharing.closed_form import (
     MOST_NUMBERS,
@@ -110,3 +110,12 @@ def test_the_identity_is_compared_while_it_has_few_enough_rows():
     few, many = ({each.name for each in wide_seeds(wide(columns, 25))} for columns in (3, 7))
     assert few >= {"marginals(1)", "marginals(2)", "identity"}
     assert many == {"marginals(1)", "marginals(2)"}
+
+
+def test_some_numbers_of_a_large_table_are_made_without_the_others():
+    domain = Domain([Integer("a", 0, 99), Integer("b", 0, 99)])
+    table = GroupedBlock(LinearQuery.all(domain), {0: np.arange(100), 1: np.arange(100)})
+    [some], [again] = sampled([table]), sampled([table])
+    assert "queries" not in vars(table)
+    assert again is some
+    assert list(some) == [table[at] for at in range(0, 10_000, 1_250)]

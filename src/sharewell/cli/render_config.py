@@ -30,7 +30,13 @@ from sharewell.config.propose import Proposal, propose
 from sharewell.config.propose_view import TableFile, propose_view
 from sharewell.config.rounding import decimal_text
 from sharewell.config.service import SERVICE_OPTIONS
-from sharewell.config.template import review_lines, toml_value, validate_target, write_proposal
+from sharewell.config.template import (
+    reason_for,
+    review_lines,
+    toml_value,
+    validate_target,
+    write_proposal,
+)
 from sharewell.query.attribute import Attribute, Label
 from sharewell.wire.text import budget_unit, pluralize
 
@@ -101,6 +107,7 @@ def _write(proposal: Proposal, out: str, force: bool) -> None:
             left.setdefault(column.reason, []).append(column.name)
     lines += [f"Left out, since {reason}: {', '.join(names)}." for reason, names in left.items()]
     lines += [
+        reason_for(proposal),
         f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
         "rows, and a domain must be public.",
         f"\nAfter the review:\n  sharewell check {out}\n  sharewell begin {out}",

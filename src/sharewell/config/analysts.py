@@ -15,6 +15,7 @@ import numpy as np
 from sharewell.config.section import Mistakes, Section, validate_person
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
+from sharewell.mechanisms.seed_planner import MOST_TABLE_CELLS, evenly
 from sharewell.options import AMOUNT, REQUIRED, STRINGS, Option
 from sharewell.privacy.budget import Budget
 from sharewell.query.block import GroupedBlock
@@ -22,8 +23,9 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql import compile_sql
 
-#: Without given questions, counts by two columns are assumed where they have at most so many groups.
-MAX_ASSUMED_GROUPS = 200
+#: Without given questions, counts by one and by two columns are assumed where they have at most so many
+#: groups, as planned seeds do; of very many such tables, so many at even distances.
+MAX_ASSUMED_GROUPS, MAX_ASSUMED_TABLES = MOST_TABLE_CELLS, 1_000
 #: How an expected question begins that is SQL, and not a list of columns.
 SELECT = re.compile(r"\s*(SELECT|WITH)\b", re.IGNORECASE)
 
@@ -93,11 +95,7 @@ def expected_workloads(
 
 def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question]:
     if not analyst.expects:
-        rows, cells = LinearQuery.all(domain), [np.arange(each.size) for each in domain.attributes]
-        for count in (1, 2):
-            for levels in combinations(range(len(cells)), count):
-                if math.prod(len(cells[level]) for level in levels) <= MAX_ASSUMED_GROUPS:
-                    yield GroupedBlock(rows, {level: cells[level] for level in levels})
+        yield from _assumed(domain)
     for at, text in enumerate(analyst.expects):
         try:
             if SELECT.match(text):
@@ -110,6 +108,20 @@ def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question
                 hint=error.hint,
                 where=error.where,
             ) from None
+
+
+def _assumed(domain: Domain) -> Iterator[GroupedBlock]:
+    """Counts by one and by two columns: the default workload of planned seeds, or some of it."""
+    rows, cells = LinearQuery.all(domain), [np.arange(each.size) for each in domain.attributes]
+    sizes = {
+        levels: math.prod(len(cells[level]) for level in levels)
+        for count in (1, 2)
+        for levels in combinations(range(len(cells)), count)
+    }
+    tables = [(levels, size) for levels, size in sizes.items() if size <= MAX_ASSUMED_GROUPS]
+    for levels, size in evenly(tables, MAX_ASSUMED_TABLES):
+        # Every group has a cell.
+        yield GroupedBlock(rows, {level: cells[level] for level in levels}, range(size))
 
 
 def _count_by(columns: str, domain: Domain) -> GroupedBlock:

@@ -35,7 +35,7 @@ MAX_UNDETERMINED_CELLS = 1_000
 #: seeds are marginals, a number takes about as long as one over this many cells.
 MAX_WORK, WIDE_CELLS = 30_000_000, 30_000
 #: What is assumed of an analyst without given questions.
-ASSUMED = f"counts by one and by two columns, with at most {MAX_ASSUMED_GROUPS} groups each"
+ASSUMED = f"counts by one and by two columns, with at most {MAX_ASSUMED_GROUPS:,} groups each"
 
 
 @dataclass(frozen=True)

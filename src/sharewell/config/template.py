@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -68,9 +69,9 @@ WHY_DELTA = """\
 """
 
 WHY_SEED = """\
-# {noise} noise and a planned seed suit tables by one and two columns best here. About {within} of their
-# counts are free and within {threshold} rows; the rest of a share pays for {questions} other questions.
-# List what your analysts expect to ask (`expects`), and run `sharewell plan`.
+{noise} noise and a planned seed suit tables by one and two columns best here. About {within} of their
+counts are free and within {threshold} rows; the rest of a share pays for {questions} other questions.
+List what your analysts expect to ask (`expects`), and run `sharewell plan`.
 """
 
 MEASURES = """\
@@ -152,11 +153,16 @@ def proposal_text(proposal: Proposal) -> str:
         ),
         f"# expects = [{quoted(f'SELECT COUNT(*) FROM {proposal.name}')}]"  # noqa: S608
         "  # questions they are likely to ask, for `sharewell plan`\n",
-        _why_seed(proposal, settings) + _table("mechanism", _mechanism(settings)),
+        textwrap.indent(_why_seed(proposal, settings), "# ") + _table("mechanism", _mechanism(settings)),
         _table("scheduler", _scheduler()),
         _table("service", _service(proposal)),
     ]
     return "\n".join(parts)
+
+
+def reason_for(proposal: Proposal) -> str:
+    """Why the proposed settings were chosen, and what they buy."""
+    return _why_seed(proposal, _settings(proposal)).rstrip()
 
 
 def review_lines(text: str) -> list[int]:

@@ -123,18 +123,18 @@ def terms_of(questions: Iterable[Question]) -> list[Term]:
             found.append(table)
         else:
             listed.append([question] if isinstance(question, LinearQuery) else question.queries)
-    chosen = _evenly(listed, MOST_QUERIES)
+    chosen = evenly(listed, MOST_QUERIES)
     most = MOST_QUERIES
     while sum(min(len(queries), most) for queries in chosen) > MOST_QUERIES:
         most //= 2
     for queries in chosen:
-        some = _evenly(queries, most)
+        some = evenly(queries, most)
         for query in some:
             found += _of_query(query, len(listed) / len(chosen) / len(some))
     return found
 
 
-def _evenly(every: Sequence[Item], most: int) -> Sequence[Item]:
+def evenly(every: Sequence[Item], most: int) -> Sequence[Item]:
     """Some of very many, at even distances."""
     count = min(len(every), most)
     return [every[at * len(every) // count] for at in range(count)]
@@ -608,4 +608,10 @@ def _parts(moments: Mapping[int, tuple[float, float]]) -> dict[int, float]:
 
 
 def _levels(mask: int) -> list[int]:
-    return [at for at in range(mask.bit_length()) if mask >> at & 1]
+    """The attributes of a set, lowest first."""
+    levels = []
+    while mask:
+        lowest = mask & -mask
+        levels.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return levels

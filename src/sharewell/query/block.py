@@ -329,7 +329,7 @@ class GroupedBlock(ParallelBlock):
             raise QueryTooComplex(
                 f"A GROUP BY of {count:,} combinations is too large.", hint="Group by fewer values."
             )
-        chosen = self._nonempty() if places is None else np.array([*places], dtype=np.int64)
+        chosen = self._nonempty() if places is None else np.fromiter(places, dtype=np.int64)
         if len(np.unique(chosen)) < len(chosen):
             raise QueryError("A row of a parallel block cannot be taken twice.")
         if len(chosen) and not 0 <= chosen.min() <= chosen.max() < count:
@@ -354,12 +354,12 @@ class GroupedBlock(ParallelBlock):
         parts, stride = {0: self.base}, math.prod(self.shape)
         for (level, of_cell), count in zip(self.groups.items(), self.shape, strict=True):
             stride //= count
-            wanted = set((self.places // stride).tolist())
+            wanted = np.unique(self.places // stride)
             parts = {
-                place: part
+                before * count + group: part
                 for before, query in parts.items()
-                for group, part in query.parts(level, of_cell).items()
-                if (place := before * count + group) in wanted
+                for group, part in query.parts(level, _only(of_cell, wanted, before, count)).items()
+                if group >= 0
             }
         zero = LinearQuery.zero(self.domain)
         return tuple([parts.get(place, zero) for place in self.places.tolist()])
@@ -458,6 +458,16 @@ def _of_cells(
         raise QueryError("A GROUP BY requires the group of every cell of an attribute.")
     own.flags.writeable = False
     return own
+
+
+def _only(
+    of_cell: NDArray[np.int64], wanted: NDArray[np.int64], before: int, count: int
+) -> NDArray[np.int64]:
+    """The groups of an attribute's cells; -1 for those that no wanted combination has after `before`."""
+    first, end = np.searchsorted(wanted, [before * count, (before + 1) * count])
+    if end - first == count:
+        return of_cell
+    return np.where(np.isin(of_cell, wanted[first:end] - before * count), of_cell, -1)
 
 
 def _runs(of_cell: NDArray[np.int64]) -> list[list[int]]:
