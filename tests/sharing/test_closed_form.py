@@ -118,4 +118,5 @@ def test_some_numbers_of_a_large_table_are_made_without_the_others():
     [some], [again] = sampled([table]), sampled([table])
     assert "queries" not in vars(table)
     assert again is some
+    assert isinstance(some, GroupedBlock)
     assert list(some) == [table[at] for at in range(0, 10_000, 1_250)]
