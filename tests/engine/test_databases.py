@@ -167,7 +167,7 @@ def test_spark_passes_the_common_suite(spark):
 def test_spark_connect_counts_as_spark_does(spark, tmp_path):
     service = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     address = f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
-    command = [sys.executable, "-m", "tests.engine.spark_connect", address, str(tmp_path)]
+    command = [sys.executable, "-m", "tests.engine.spark_client", address, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
@@ -203,6 +203,18 @@ def test_text_of_sqlite_that_is_not_utf_8_is_undeclared(tmp_path):
     engine = open_source(path, ["age"])
     assert inspect_rows(AGE, engine).columns[0].undeclared == (("\ufffd1", 1),)
     engine.close()
+
+
+def test_a_long_text_does_not_stall_a_conversion(tmp_path):
+    """A form that matches digits in two ways took a minute for this row."""
+    path = tmp_path / "people.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE people (age)")
+        connection.execute("INSERT INTO people VALUES ('1'), (?)", ["1" * 50_000 + "x"])
+    connection.close()
+    began = time.process_time()
+    assert vectorize(path, AGE).counts.tolist() == [0, 1, 0, 0]
+    assert time.process_time() - began < 10
 
 
 def test_text_of_every_type_of_postgresql_is_in_one_cell(postgres):

@@ -206,6 +206,20 @@ def test_ties_of_a_window_do_not_depend_on_the_order_of_rows():
         ),
         ({"visits": ViewTable(pandas.DataFrame({"person": [0.5]}), unit="person")}, "large ids may be"),
         ({"visits": ViewTable("nothing.csv", unit="person")}, "'nothing.csv' does not exist"),
+        (
+            {
+                "visits": ViewTable("clinic.duckdb", unit="person"),
+                "open": ViewTable(Path("./clinic.duckdb"), public=True, table="main.Visits"),
+            },
+            "'visits' and 'open' are one table, with different units",
+        ),
+        (
+            {
+                "visits": ViewTable("visits.csv", unit="person"),
+                "doctors": ViewTable("./visits.csv", unit="doctor"),
+            },
+            "'visits' and 'doctors' are one table, with different units",
+        ),
     ],
 )
 def test_bad_tables_get_a_sentence(tables, message):

@@ -133,6 +133,30 @@ def test_postgresql_has_the_same_cells(postgres, expected):
         cells(address, visits="nothing")
 
 
+def test_ids_too_large_for_doubles_do_not_fail(postgres):
+    """No id may make a statement fail, so decimals that are units are only compared."""
+    address = postgres.database()
+    with psycopg.connect(address) as connection:
+        connection.execute("CREATE TABLE visits (person numeric)")
+        connection.execute("INSERT INTO visits VALUES (1), (1.0), (1e400), ('NaN'), (NULL)")
+
+    def counts(view: str, column: str = "n") -> list[int]:
+        people = PersonView(view, {"visits": ViewTable(address, unit="person")})
+        found: list[int] = vectorize(people, Domain([Integer(column, 0, 4)]), "person").counts.tolist()
+        return found
+
+    assert counts("SELECT person, COUNT(*) AS n FROM visits GROUP BY person") == [0, 2, 1, 0, 0]
+    joined = (
+        "SELECT a.person, COUNT(b.person) AS n FROM visits a LEFT JOIN visits b ON a.person = b.person"
+        " GROUP BY a.person"
+    )
+    assert counts(joined) == [0, 2, 0, 0, 1]
+    with pytest.raises(SourceError, match="This is not a number"):
+        counts("SELECT person, person + 1 AS n FROM visits")
+    with pytest.raises(SourceError, match="Cannot read column 'person'"):
+        counts("SELECT person, 1 AS n FROM visits", "person")
+
+
 def test_clickhouse_has_the_same_cells(expected):
     client = clickhouse_connect.get_client(dsn="chdb://")
     types = {pa.string(): "String", pa.float64(): "Float64", pa.date32(): "Date32", pa.int64(): "Int64"}

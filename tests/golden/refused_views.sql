@@ -435,3 +435,123 @@ SELECT p.person, fee FROM patients p JOIN visits v USING (person)
 SELECT p.person, d.region FROM patients p JOIN districts d ON p.district = d.id AND v.fee = 1
 --> Unknown source 'v': a subquery sees only its own FROM. (line 1, column 85, at 'v.fee')
 --> The sources here are p, d.
+
+SELECT v.person, p.sex FROM visits v OUTER JOIN patients p ON p.person = v.person
+--> OUTER JOIN is not supported in a view. (line 1, column 49, at 'patients p ON p.person = v.person')
+--> Use JOIN or LEFT JOIN, with ON or USING.
+
+SELECT v.person, p.sex FROM visits v ASOF JOIN patients p ON p.person = v.person AND v.fee >= p.number
+--> ASOF JOIN is not supported in a view. (line 1, column 48, at 'patients p ON p.person = v.person AND v.fee >= p.number')
+--> Use JOIN or LEFT JOIN, with ON or USING.
+
+SELECT v.person, p.sex FROM visits v POSITIONAL JOIN patients p
+--> POSITIONAL JOIN is not supported in a view. (line 1, column 54, at 'patients p')
+--> Use JOIN or LEFT JOIN, with ON or USING.
+
+SELECT v.person, v.fee FROM (visits v JOIN patients p ON p.sex = v.code)
+--> Set operations are not supported in a view. (line 1, column 30, at 'visits v JOIN patients p ON p.sex = v.code')
+--> Write one SELECT; join its parts on the unit.
+
+SELECT v.person, p.sex FROM visits v LEFT JOIN LATERAL (SELECT person, sex FROM patients) p ON p.person = v.person
+--> A view selects from tables, CTEs and subqueries, not from functions or values. (line 1, column 64, at 'person, sex FROM patients) p')
+--> Declare the table in the configuration: [tables.NAME].
+
+SELECT v.person, v.fee FROM visits v JOIN patients p ON p.person = v.person = TRUE
+--> 'p' is private, and is not joined on the unit: one person could change the rows of others. (line 1, column 43, at 'patients p ON p.person = v.person')
+--> Add v.person = p.person to ON, joined with AND.
+
+SELECT v.person, v.fee FROM visits v JOIN patients p ON (p.person = v.person) AND FALSE OR TRUE
+--> 'p' is private, and is not joined on the unit: one person could change the rows of others. (line 1, column 43, at 'patients p ON (p.person = v.person)')
+--> Add v.person = p.person to ON, joined with AND.
+
+SELECT v.person, v.fee FROM visits v JOIN patients p ON p.person = p.person
+--> 'p' is private, and is not joined on the unit: one person could change the rows of others. (line 1, column 43, at 'patients p ON p.person = p.person')
+--> Add v.person = p.person to ON, joined with AND.
+
+SELECT v.person, v.fee FROM visits v JOIN patients p ON v.person = v.person
+--> 'p' is private, and is not joined on the unit: one person could change the rows of others. (line 1, column 43, at 'patients p ON v.person = v.person')
+--> Add v.person = p.person to ON, joined with AND.
+
+SELECT d.person, v.fee FROM visits v JOIN districts d USING (person)
+--> The unit is not selected as a bare column: its rows could not be told apart by person. (line 1, column 8, at 'd.person')
+--> Add it: SELECT v.person, ...
+
+SELECT code AS person, person AS code, COUNT(*) AS n FROM visits GROUP BY code
+--> person is neither in GROUP BY nor in an aggregate. (line 1, column 24, at 'person')
+--> Add it to GROUP BY, or use MIN or MAX.
+
+SELECT person AS person, fee AS "Person" FROM visits
+--> Two columns are called 'Person'. (line 1, column 26, at 'fee AS "Person"')
+--> Rename one with AS.
+
+SELECT person, SUM(fee) OVER (PARTITION BY COALESCE(person)) AS s FROM visits
+--> The window is not partitioned by the unit: it has rows of several people. (line 1, column 16, at 'SUM(fee) OVER (PARTITION BY COALESCE(person))')
+--> Add PARTITION BY person.
+
+SELECT person, LAG(fee, 99999999999999999999) OVER (PARTITION BY person ORDER BY day) AS s FROM visits
+--> The offset must be a small number. (line 1, column 16, at 'LAG(fee, 99999999999999999999) OVER (PARTITION BY person ...')
+--> Write LAG(x, 1).
+
+SELECT person, SUBSTRING(code, '1', 3) AS c FROM visits
+--> SUBSTRING needs a constant start and length. (line 1, column 26, at "code, '1', 3")
+--> Write SUBSTRING(x, 1, 3).
+
+SELECT person, SUBSTRING(code, ٣, 3) AS c FROM visits
+--> SUBSTRING needs a constant start and length. (line 1, column 26, at 'code, ٣, 3')
+--> Write SUBSTRING(x, 1, 3).
+
+SELECT person, fee FROM visits WHERE fee > ²
+--> Unknown column '²'. (line 1, column 44, at '²')
+--> Use the column's name as the name of the attribute.
+
+SELECT person, TRY_CAST(code AS DECIMAL(3, 1)) AS c FROM visits
+--> A type has no length or precision here. (line 1, column 25, at 'code AS DECIMAL(3, 1)')
+--> Use SUBSTRING or ROUND.
+
+SELECT person, COUNT(code, fee) FILTER (WHERE fee > 1) AS n FROM visits GROUP BY person
+--> A further argument is not supported here. (line 1, column 16, at 'COUNT(code, fee)')
+--> Remove it.
+
+SELECT person, MAX(fee, 3) FILTER (WHERE fee > 1) AS n FROM visits GROUP BY person
+--> A further argument is not supported here. (line 1, column 25, at '3')
+--> Remove it.
+
+SELECT person, day > SUBSTRING('2020-01-01', 1, 4) AS late FROM visits
+--> A date is compared with text. (line 1, column 16, at "day > SUBSTRING('2020-01-01', 1, 4)")
+--> Use TRY_CAST(x AS DATE).
+
+SELECT person, day > COALESCE('2020-01-01', '2021-01-01') AS late FROM visits
+--> A date is compared with text. (line 1, column 16, at "day > COALESCE('2020-01-01', '2021-01-01')")
+--> Use TRY_CAST(x AS DATE).
+
+SELECT person, day > 'infinity' AS late FROM visits
+--> 'infinity' is not a date. (line 1, column 16, at "day > 'infinity'")
+--> Write 2024-12-31.
+
+SELECT person, nextval('ids') AS n FROM visits
+--> NEXTVAL is not supported in a view: it may fail on some rows, or engines differ. (line 1, column 16, at "nextval('ids')")
+--> Use COUNT, SUM, AVG, MIN, MAX, ABS, FLOOR, CEIL, ROUND, COALESCE, NULLIF, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, EXTRACT or TRY_CAST.
+
+SELECT person, pg_sleep(10) AS n FROM visits
+--> PG_SLEEP is not supported in a view: it may fail on some rows, or engines differ. (line 1, column 16, at 'pg_sleep(10)')
+--> Use COUNT, SUM, AVG, MIN, MAX, ABS, FLOOR, CEIL, ROUND, COALESCE, NULLIF, LOWER, UPPER, TRIM, LENGTH, SUBSTRING, EXTRACT or TRY_CAST.
+
+SELECT person, COLUMNS('.*') FROM visits
+--> A computed column of a view needs a name. (line 1, column 16, at "COLUMNS('.*')")
+--> Add AS name.
+
+SELECT person, visits AS n FROM visits
+--> Unknown column 'visits'. (line 1, column 16, at 'visits')
+--> Use the column's name as the name of the attribute.
+
+SELECT person, ctid AS n FROM visits
+--> Unknown column 'ctid'. (line 1, column 16, at 'ctid')
+--> Use the column's name as the name of the attribute.
+
+SELECT person, $1 AS n FROM visits
+--> Placeholder is not supported in a view: it is not on the list. (line 1, column 22, at 'n')
+--> Use comparisons, CASE, + - * / and functions.
+
+SELECT person, x FROM (VALUES ('ann', 1)) AS t(person, x)
+--> A list of column names is not supported in a view. (line 1, column 32, at "'ann', 1)) AS t(person, x")
+--> Use AS inside.

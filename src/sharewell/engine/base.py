@@ -233,9 +233,9 @@ def within(
 
 
 #: The text that each type is converted from. What engines take beyond it differs: PostgreSQL knows the
-#: date 'yesterday'.
+#: date 'yesterday'. No text can be matched in two ways, or a long one could stall an engine.
 TEXT_OF: Mapping[exp.DType, str] = {
-    exp.DataType.Type.DOUBLE: "^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+    exp.DataType.Type.DOUBLE: "^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
     "|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$",
     exp.DataType.Type.DATE: "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     exp.DataType.Type.TIMESTAMPTZ: "^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}"

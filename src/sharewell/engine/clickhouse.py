@@ -29,6 +29,9 @@ from sharewell.errors import SourceError
 
 Type = exp.DataType.Type
 
+#: What a profile may have limits for.
+OVERFLOWS = ("timeout", "read", "group_by", "sort", "result", "join", "set", "distinct", "transfer")
+
 SETTINGS: dict[str, Any] = {
     "session_timezone": "UTC",
     "join_use_nulls": 1,
@@ -37,6 +40,10 @@ SETTINGS: dict[str, Any] = {
     "count_distinct_implementation": "uniqExact",
     # A branch of CASE is evaluated only where it is taken, so that none can fail on other rows.
     "short_circuit_function_evaluation": "force_enable",
+    # A part of the rows is no answer: not that of a cache, nor what was found when a limit was reached.
+    "use_query_cache": 0,
+    "skip_unavailable_shards": 0,
+    **{f"{what}_overflow_mode": "throw" for what in OVERFLOWS},
     # Many labels make a long statement.
     "max_query_size": 2**28,
     "readonly": 2,

@@ -17,7 +17,7 @@ from sharewell.engine.base import SourceColumn
 from sharewell.engine.cells import is_null, kind_of
 from sharewell.engine.view_expressions import Expressions
 from sharewell.engine.view_text import ViewText, declared_name
-from sharewell.engine.view_values import Relation, Scope, Value, expression_text
+from sharewell.engine.view_values import Relation, Scope, Value, expression_text, is_id
 
 #: The clauses of a SELECT.
 CLAUSES = ("expressions", "from_", "joins", "where", "group", "having", "with_", "distinct")
@@ -186,7 +186,9 @@ class Compiler(Expressions):
         """Select the used columns of a base table, without rows that have no unit."""
         tree, columns = exp.select().from_(table.relation.copy()), dict[str, Value]()
         for name, column in table.columns.items():
-            columns[name] = Value(column.value, kind_of(column), column.type, is_unit=name == table.unit)
+            # Of ids that are decimals, some may be too large for a double.
+            kind = None if is_id(column.type) else kind_of(column)
+            columns[name] = Value(column.value, kind, column.type, is_unit=name == table.unit)
             tree = tree.select(column.value.as_(f"c{len(columns) - 1}"), copy=False)
         if not columns:
             tree = tree.select(exp.Literal.number(1).as_("c0"), copy=False)
@@ -210,7 +212,8 @@ class Compiler(Expressions):
         self, join: exp.Join, scope: Scope, tree: exp.Select, ctes: Mapping[str, Relation]
     ) -> None:
         side, kind = join.side.upper(), join.kind.upper()
-        if side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER") or join.method:
+        kinds = {"": ("", "INNER"), "LEFT": ("", "OUTER")}
+        if kind not in kinds.get(side, ()) or join.method:
             words = " ".join(filter(None, (join.method, side, kind)))
             raise self.refuse(
                 join,

@@ -111,9 +111,9 @@ def _session(address: str, timeout: float) -> tuple[Any, bool]:
             import pyspark.sql.connect.session  # noqa: F401
     except ImportError:
         raise missing_driver("spark") from None
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active, False
+    with suppress(Exception):
+        # Of any thread: what is measured in place is opened in one of its own.
+        return SparkSession.active(), False
     builder: Any = SparkSession.builder.appName("sharewell").config("spark.ui.enabled", "false")
     builder = builder.remote(address) if address.startswith("sc://") else builder.master(address)
     if address.startswith("local"):

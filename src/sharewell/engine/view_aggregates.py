@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from sharewell.engine.cells import Kind, Type, double
-from sharewell.engine.view_scalars import ScalarExpressions
+from sharewell.engine.view_scalars import ScalarExpressions, is_small_number
 from sharewell.engine.view_values import BIGINT, DOUBLE, Scope, Value
 
 #: Numbers up to this size are summed, in steps of a millionth: a sum of integers has no order.
@@ -42,6 +42,7 @@ class AggregateExpressions(ScalarExpressions):
         call, condition = node.this, node.expression.this
         if not isinstance(call, AGGREGATES) or isinstance(call.this, exp.Distinct):
             raise self.refuse(node, "FILTER is supported for plain aggregates only.", "Use CASE.")
+        self._only(call, "this", "big_int")
         argument = exp.Literal.number(1) if isinstance(call.this, exp.Star) else call.this.copy()
         chosen = exp.Case(ifs=[exp.If(this=condition.copy(), true=argument)])
         return self._aggregate(type(call)(this=chosen), scope)
@@ -170,8 +171,8 @@ class AggregateExpressions(ScalarExpressions):
     ) -> Value:
         self._only(call, "this", "offset")
         offset = call.args.get("offset")
-        if offset is not None and not (isinstance(offset, exp.Literal) and offset.name.isdigit()):
-            raise self.refuse(node, "The offset must be a number.", "Write LAG(x, 1).")
+        if offset is not None and not is_small_number(offset):
+            raise self.refuse(node, "The offset must be a small number.", "Write LAG(x, 1).")
         if node.args.get("order") is None:
             raise self.refuse(node, "This window needs ORDER BY.", "Add ORDER BY.")
         value = self._value(call.this, scope)

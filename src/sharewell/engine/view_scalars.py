@@ -7,6 +7,7 @@ NULL, and dates stay in the calendar of the engine.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,9 +47,12 @@ BYTEWISE = {
     "sqlite": exp.var("BINARY"),
 }
 PARTS = ("YEAR", "QUARTER", "MONTH")
+SMALL = re.compile(r"[0-9]{1,6}\Z")
 #: Parts of nodes that are refused: their words and the way out.
 REFUSED_PARTS = {
     "db": ("A schema", "Set tables.NAME.table."),
+    "expressions": ("A further argument", "Remove it."),
+    "count": ("A further argument", "Remove it."),
     "spec": ("A frame of a window", "Remove ROWS, RANGE or GROUPS."),
     "sample": ("Sampling", "Remove it."),
     "pivots": ("PIVOT", "Use aggregates with FILTER."),
@@ -210,8 +214,9 @@ class ScalarExpressions(ABC):
 
     def _day_literal(self, value: Value, node: exp.Expr) -> Value:
         """Return the date of an ISO text in a comparison with a date."""
-        literal = value.sql.find(exp.Literal)
-        if value.sql.find(exp.Column) or literal is None:
+        literal = value.sql.unnest()
+        literal = literal.this if isinstance(literal, exp.Collate) else literal
+        if not isinstance(literal, exp.Literal):
             raise self.refuse(node, "A date is compared with text.", "Use TRY_CAST(x AS DATE).")
         return Value(date(self._iso(literal, node)), Kind.DATE, DATE)
 
@@ -400,14 +405,16 @@ class ScalarExpressions(ABC):
         self._only(node, "this", "start", "length")
         start, length = node.args.get("start"), node.args.get("length")
         for each in (start, length):
-            if not isinstance(each, exp.Literal) or not each.name.isdigit() or int(each.name) > 10**6:
+            if each is None or not is_small_number(each):
                 raise self.refuse(
                     node, "SUBSTRING needs a constant start and length.", "Write SUBSTRING(x, 1, 3)."
                 )
         if start is None or length is None or int(start.name) < 1:
             raise self.refuse(node, "SUBSTRING starts at 1.", "Write SUBSTRING(x, 1, 3).")
         sql = exp.Substring(
-            this=self._text(node.this, scope).sql.copy(), start=start.copy(), length=length.copy()
+            this=self._text(node.this, scope).sql.copy(),
+            start=exp.Literal.number(start.name),
+            length=exp.Literal.number(length.name),
         )
         return Value(sql, Kind.TEXT, TEXT)
 
@@ -416,6 +423,8 @@ class ScalarExpressions(ABC):
     def _cast(self, node: exp.Cast, scope: Scope) -> Value:
         """Compile the casts that cannot fail, and DATE '2024-12-31'."""
         to = node.to.this
+        if node.to.expressions:
+            raise self.refuse(node, "A type has no length or precision here.", "Use SUBSTRING or ROUND.")
         if isinstance(node.this, exp.Literal) and node.this.is_string and to is Type.DATE:
             return Value(date(self._iso(node.this, node)), Kind.DATE, DATE)
         value = self._value(node.this, scope)
@@ -469,3 +478,8 @@ class ScalarExpressions(ABC):
         value = self._bounded_day(self._value(written, scope), node)
         extracted = exp.cast(exp.Extract(this=exp.var(part), expression=value), Type.INT)
         return Value(extracted, Kind.INTEGER, BIGINT, 1e4)
+
+
+def is_small_number(node: exp.Expr) -> bool:
+    """Return whether a node is a whole number that every engine takes as a constant."""
+    return isinstance(node, exp.Literal) and not node.is_string and bool(SMALL.match(node.name))

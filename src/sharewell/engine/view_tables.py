@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,8 @@ class ViewEngine:
                     hint=f"Its columns are {', '.join(view.columns)}. Add: ... AS {name}.",
                 )
             value = view.columns[own]
-            self.columns[name] = SourceColumn(own, value.type, value.sql)
+            type_ = value.type if value.kind is not None else exp.DataType.build("unknown")
+            self.columns[name] = SourceColumn(own, type_, value.sql)
 
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement in the engine's dialect and return all rows."""
@@ -153,6 +155,7 @@ def open_view(
         )
     for name, declared in view.tables.items():
         _check_declaration(name, declared)
+    _check_declared_once(view.tables)
     parsed.require_declared(view.tables)
     used = parsed.wanted({name: table.unit for name, table in view.tables.items()})
     for name, columns in used.items():
@@ -190,6 +193,30 @@ def _check_declaration(name: str, table: ViewTable) -> None:
             f"The table {name!r} needs either `unit` or `public = true`.",
             hint="`unit` names the column of the person; a public table has no data of people.",
         )
+
+
+def _check_declared_once(tables: Mapping[str, ViewTable]) -> None:
+    """Refuse a table that is private and public, or has two units: a row would be of several people."""
+    for (name, table), (other, again) in combinations(tables.items(), 2):
+        if _same_table(name, table, other, again) and table.unit != again.unit:
+            raise SourceError(
+                f"{name!r} and {other!r} are one table, with different units.",
+                hint="Declare it once; a view can use it several times, with aliases.",
+            )
+
+
+def _same_table(name: str, table: ViewTable, other: str, again: ViewTable) -> bool:
+    if not isinstance(table.source, str | Path) or not isinstance(again.source, str | Path):
+        return table.source is again.source
+    if is_address(table.source) or is_address(again.source):
+        same = str(table.source) == str(again.source)
+    else:
+        same = Path(table.source).resolve() == Path(again.source).resolve()
+    if not same or not has_tables(table.source):
+        return same and table.table == again.table
+    one, two = (table.table or name).casefold().split("."), (again.table or other).casefold().split(".")
+    # A name without a schema may be that of any.
+    return all(x == y for x, y in zip(reversed(one), reversed(two), strict=False))
 
 
 def _check_unit(name: str, table: BaseTable) -> None:
@@ -320,10 +347,10 @@ def _is_table_of_spark(engine: Any) -> Callable[[], bool]:
     shown = f"DESCRIBE TABLE EXTENDED {engine.relation.sql(engine.dialect)}"
 
     def is_base() -> bool:
-        if engine.relation.db.lower() in ("parquet", "orc", "delta", "json", "csv"):
-            return True
         kinds = [row[1] for row in engine.run(shown) if row[0] == "Type"]
-        return bool(kinds) and kinds[0] in ("MANAGED", "EXTERNAL")
+        # Files have no kind; a database may have the name of a format.
+        files = engine.relation.db.lower() in ("parquet", "orc", "delta", "json", "csv")
+        return kinds[0] in ("MANAGED", "EXTERNAL") if kinds else files
 
     return is_base
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from sharewell.engine.base import SourceColumn
-from sharewell.engine.cells import Kind, Type
+from sharewell.engine.cells import KINDS, Kind, Type
 
 DATE, TEXT = exp.DataType.build("date"), exp.DataType.build("text")
 BIGINT, DOUBLE = exp.DataType.build("bigint"), exp.DataType.build("double")
@@ -84,8 +84,8 @@ def is_null_literal(value: Value) -> bool:
 
 
 def is_id(type_: exp.DataType) -> bool:
-    """Return whether values of a type can only be compared: they may be ids."""
-    return type_.this is Type.UUID
+    """Return whether values of a type can only be compared: UUIDs and decimals, which only units are."""
+    return type_.this is Type.UUID or type_.this in KINDS[Kind.NUMBER] - {Type.FLOAT, Type.DOUBLE}
 
 
 def choice_of(sql: exp.Condition, values: Sequence[Value]) -> Value:

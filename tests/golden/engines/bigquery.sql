@@ -67,21 +67,21 @@ FROM (
             WHEN CASE
               WHEN REGEXP_CONTAINS(
                 COLLATE(`visits`, ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN SAFE_CAST(COLLATE(`visits`, '') AS FLOAT64)
             END BETWEEN 0 AND 9
             AND CASE
               WHEN REGEXP_CONTAINS(
                 COLLATE(`visits`, ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN SAFE_CAST(COLLATE(`visits`, '') AS FLOAT64)
             END = FLOOR(
               CASE
                 WHEN REGEXP_CONTAINS(
                   COLLATE(`visits`, ''),
-                  '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                  '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
                 )
                 THEN SAFE_CAST(COLLATE(`visits`, '') AS FLOAT64)
               END
@@ -89,7 +89,7 @@ FROM (
             THEN CAST(CASE
               WHEN REGEXP_CONTAINS(
                 COLLATE(`visits`, ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN SAFE_CAST(COLLATE(`visits`, '') AS FLOAT64)
             END AS INT64) - 0

@@ -69,21 +69,21 @@ FROM (
             WHEN CASE
               WHEN REGEXP_LIKE(
                 COLLATE("visits", ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_TO_DOUBLE(COLLATE("visits", ''))
             END BETWEEN 0 AND 9
             AND CASE
               WHEN REGEXP_LIKE(
                 COLLATE("visits", ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_TO_DOUBLE(COLLATE("visits", ''))
             END = FLOOR(
               CASE
                 WHEN REGEXP_LIKE(
                   COLLATE("visits", ''),
-                  '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                  '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
                 )
                 THEN TRY_TO_DOUBLE(COLLATE("visits", ''))
               END
@@ -91,7 +91,7 @@ FROM (
             THEN CAST(CASE
               WHEN REGEXP_LIKE(
                 COLLATE("visits", ''),
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_TO_DOUBLE(COLLATE("visits", ''))
             END AS INT) - 0

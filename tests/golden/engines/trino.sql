@@ -95,21 +95,21 @@ FROM (
             WHEN CASE
               WHEN REGEXP_LIKE(
                 "visits",
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_CAST("visits" AS DOUBLE)
             END BETWEEN 0 AND 9
             AND CASE
               WHEN REGEXP_LIKE(
                 "visits",
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_CAST("visits" AS DOUBLE)
             END = FLOOR(
               CASE
                 WHEN REGEXP_LIKE(
                   "visits",
-                  '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                  '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
                 )
                 THEN TRY_CAST("visits" AS DOUBLE)
               END
@@ -117,7 +117,7 @@ FROM (
             THEN CAST(CASE
               WHEN REGEXP_LIKE(
                 "visits",
-                '^ *([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
+                '^ *([+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?|[nN][aA][nN]|[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?) *$'
               )
               THEN TRY_CAST("visits" AS DOUBLE)
             END AS INTEGER) - 0
