@@ -1,6 +1,7 @@
 """A dataset of a person view behind `sharewell serve`: begun, asked over HTTP, and served again."""
 
 import signal
+from typing import Any
 
 from sharewell import connect
 from sharewell.config import read_config
@@ -20,14 +21,15 @@ def test_a_view_is_served_over_http_and_served_again(tmp_path):
     config = read_config(path)
     begin(config)
     token = TokenStore(config.service.access).issue("ann", "analyst")
-    answers, spent = [], []
+    answers: list[tuple[Any, ...]] = []
+    spent = []
     for _ in range(2):
         server = started(path)
         try:
             with connect(address(server), token) as session:
                 found = session.ask(BY_VISITS, key="visits")
-                people = session.ask("SELECT COUNT(DISTINCT person) FROM people", key="people")
-                answers.append([*found.rows, people.value])
+                total = session.ask("SELECT COUNT(DISTINCT person) FROM people", key="people")
+                answers.append((found.rows, total.value))
                 spent.append(session.budget().spent)
             server.send_signal(signal.SIGTERM)
             assert server.wait(120) == 0
@@ -36,10 +38,11 @@ def test_a_view_is_served_over_http_and_served_again(tmp_path):
             server.communicate()
     assert answers[0] == answers[1]
     assert spent[0] == spent[1]
-    counted = {(sex, visits): round(number.value) for sex, visits, number in answers[0][:-1]}
+    rows, people = answers[0]
+    counted = {(sex, visits): round(number.value) for sex, visits, number in rows}
     assert {key: value for key, value in counted.items() if value} == {
         ("f", 2): 1,
         ("m", 1): 1,
         ("m", 0): 1,
     }
-    assert round(answers[0][-1]) == 3
+    assert round(people) == 3
