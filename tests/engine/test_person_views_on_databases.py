@@ -185,8 +185,13 @@ def test_spark_has_the_same_cells(spark, tmp_path, expected):
     places = {name: f"parquet.`{tmp_path / name}.parquet`" for name in TABLES}
     assert cells("local[2]", **places) == expected
     spark.createDataFrame(TABLES["visits"]).createOrReplaceTempView("seen")
-    with pytest.raises(SourceError, match="'visits' is a view of the database"):
-        cells("local[2]", **places | {"visits": "seen"})
+    # A database may have the name of a format.
+    spark.sql("CREATE DATABASE json")
+    spark.sql(f"CREATE VIEW json.seen AS SELECT * FROM {places['visits']}")
+    for name in ("seen", "json.seen"):
+        with pytest.raises(SourceError, match="'visits' is a view of the database"):
+            cells("local[2]", **places | {"visits": name})
+    spark.sql("DROP DATABASE json CASCADE")
 
 
 def test_sqlite_has_the_same_cells(tmp_path: Path, expected):

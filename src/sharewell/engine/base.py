@@ -192,6 +192,33 @@ class SqlEngine(ABC):
         return found
 
 
+class CloudEngine(SqlEngine):
+    """A table of a database service: an open client, and what its catalogue says of the columns."""
+
+    def __init__(
+        self,
+        client: Any,
+        relation: exp.Table,
+        rows: Sequence[tuple[str, str]],
+        wanted: Sequence[str],
+        timeout: float,
+    ) -> None:
+        self._client = client
+        #: What runs the last statement.
+        self._job: Any = None
+        super().__init__(relation, choose_columns(wanted, rows, self.describe), timeout)
+
+    @staticmethod
+    @abstractmethod
+    def describe(name: str, type_: str) -> SourceColumn:
+        """Describe a column, given its name and type in the catalogue."""
+
+    def close(self) -> None:
+        """Close the client."""
+        with suppress(Exception):
+            self._client.close()
+
+
 def within(
     seconds: float,
     call: Callable[[], Result],

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 from sqlglot import exp
 
 from sharewell.engine.base import (
+    CloudEngine,
     SourceColumn,
-    SqlEngine,
-    choose_columns,
     if_written,
     is_nan_test,
     missing_driver,
@@ -36,22 +35,10 @@ TYPES = {
 }
 
 
-class BigQuery(SqlEngine):
+class BigQuery(CloudEngine):
     """A table of a BigQuery dataset. Its jobs cannot be confined to reading: give it a role that can."""
 
     dialect = "bigquery"
-
-    def __init__(
-        self,
-        client: Any,
-        relation: exp.Table,
-        rows: Sequence[tuple[str, str]],
-        wanted: Sequence[str],
-        timeout: float,
-    ) -> None:
-        self._client = client
-        self._job: Any = None
-        super().__init__(relation, choose_columns(wanted, rows, _column), timeout)
 
     @classmethod
     def open(cls, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> BigQuery:
@@ -75,6 +62,14 @@ class BigQuery(SqlEngine):
         relation = exp.table_(name, db=dataset, catalog=parts.netloc, quoted=True)
         return cls(client, relation, require_columns(rows, table), wanted, timeout)
 
+    @staticmethod
+    def describe(name: str, type_: str) -> SourceColumn:
+        """Describe a column; an empty collation compares text byte by byte."""
+        value: exp.Condition = exp.column(name, quoted=True)
+        if type_ == "STRING":
+            value = exp.Anonymous(this="COLLATE", expressions=[value, exp.Literal.string("")])
+        return SourceColumn(name, exp.DataType.build(TYPES.get(type_, "unknown")), value)
+
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""
         from google.cloud.bigquery import QueryJobConfig
@@ -94,11 +89,6 @@ class BigQuery(SqlEngine):
         """Stop the job that runs."""
         with suppress(Exception):
             self._job.cancel()
-
-    def close(self) -> None:
-        """Close the client."""
-        with suppress(Exception):
-            self._client.close()
 
     def adapt(self, node: exp.Expression) -> exp.Expression:
         """Return what stands for a node in BigQuery's dialect."""
@@ -124,11 +114,3 @@ def _client(project: str, timeout: float) -> Any:
             hint="Run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS.",
         )
     return client
-
-
-def _column(name: str, type_: str) -> SourceColumn:
-    """Describe a column; an empty collation compares text byte by byte."""
-    value: exp.Condition = exp.column(name, quoted=True)
-    if type_ == "STRING":
-        value = exp.Anonymous(this="COLLATE", expressions=[value, exp.Literal.string("")])
-    return SourceColumn(name, exp.DataType.build(TYPES.get(type_, "unknown")), value)

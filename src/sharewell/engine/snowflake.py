@@ -11,9 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from sqlglot import exp
 
 from sharewell.engine.base import (
+    CloudEngine,
     SourceColumn,
-    SqlEngine,
-    choose_columns,
     columns_statement,
     if_written,
     missing_driver,
@@ -38,22 +37,10 @@ TRIES = {
 }
 
 
-class Snowflake(SqlEngine):
+class Snowflake(CloudEngine):
     """A table of a Snowflake database."""
 
     dialect = "snowflake"
-
-    def __init__(
-        self,
-        connection: Any,
-        relation: exp.Table,
-        rows: Sequence[tuple[str, str]],
-        wanted: Sequence[str],
-        timeout: float,
-    ) -> None:
-        self._connection = connection
-        self._cursor: Any = None
-        super().__init__(relation, choose_columns(wanted, rows, _column), timeout)
 
     @classmethod
     def open(cls, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> Snowflake:
@@ -70,20 +57,27 @@ class Snowflake(SqlEngine):
             rows = within(timeout, lambda: _run(connection, statement.sql(cls.dialect)))
         return cls(connection, relation, require_columns(rows, table), wanted, timeout)
 
+    @staticmethod
+    def describe(name: str, type_: str) -> SourceColumn:
+        """Describe a column; an empty collation compares text byte by byte."""
+        value: exp.Condition = exp.column(name, quoted=True)
+        if type_.startswith("TIMESTAMP"):
+            ours = "timestamp" if type_ == "TIMESTAMP_NTZ" else "timestamptz"
+            return SourceColumn(
+                name, exp.DataType.build(ours), value if ours == "timestamp" else _utc(value)
+            )
+        if type_ == "TEXT":
+            value = exp.Anonymous(this="COLLATE", expressions=[value, exp.Literal.string("")])
+        return SourceColumn(name, exp.DataType.build(TYPES.get(type_, "unknown")), value)
+
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""
-        self._cursor = self._connection.cursor()
-        rows: Sequence[Sequence[Any]] = self._cursor.execute(sql).fetchall()
+        rows: Sequence[Sequence[Any]] = self._client.cursor().execute(sql).fetchall()
         return rows
 
     def cancel(self) -> None:
         """Close the connection; the service gives up at STATEMENT_TIMEOUT_IN_SECONDS."""
         self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        with suppress(Exception):
-            self._connection.close()
 
     def adapt(self, node: exp.Expression) -> exp.Expression:
         """Return what stands for a node in Snowflake's dialect."""
@@ -145,16 +139,3 @@ def _connect(address: str, timeout: float) -> Any:
 def _run(connection: Any, sql: str) -> list[tuple[str, str]]:
     rows = connection.cursor().execute(sql).fetchall()
     return [(str(name), str(type_)) for name, type_ in rows]
-
-
-def _column(name: str, type_: str) -> SourceColumn:
-    """Describe a column; an empty collation compares text byte by byte."""
-    value: exp.Condition = exp.column(name, quoted=True)
-    if type_.startswith("TIMESTAMP"):
-        ours = "timestamp" if type_ == "TIMESTAMP_NTZ" else "timestamptz"
-        return SourceColumn(
-            name, exp.DataType.build(ours), value if ours == "timestamp" else _utc(value)
-        )
-    if type_ == "TEXT":
-        value = exp.Anonymous(this="COLLATE", expressions=[value, exp.Literal.string("")])
-    return SourceColumn(name, exp.DataType.build(TYPES.get(type_, "unknown")), value)

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 from sqlglot import exp
 
 from sharewell.engine.base import (
+    CloudEngine,
     SourceColumn,
-    SqlEngine,
-    choose_columns,
     columns_statement,
     if_written,
     is_nan_test,
@@ -28,22 +27,10 @@ from sharewell.errors import SourceError
 Type = exp.DataType.Type
 
 
-class Trino(SqlEngine):
+class Trino(CloudEngine):
     """A table of one of Trino's catalogues. Text is compared byte by byte."""
 
     dialect = "trino"
-
-    def __init__(
-        self,
-        connection: Any,
-        relation: exp.Table,
-        rows: Sequence[tuple[str, str]],
-        wanted: Sequence[str],
-        timeout: float,
-    ) -> None:
-        self._connection = connection
-        self._cursor: Any = None
-        super().__init__(relation, choose_columns(wanted, rows, _column), timeout)
 
     @classmethod
     def open(cls, address: str, table: str | None, wanted: Sequence[str], timeout: float) -> Trino:
@@ -58,22 +45,31 @@ class Trino(SqlEngine):
             rows = within(timeout, lambda: _run(connection, statement.sql(cls.dialect)))
         return cls(connection, relation, require_columns(rows, table), wanted, timeout)
 
+    @staticmethod
+    def describe(name: str, type_: str) -> SourceColumn:
+        """Describe a column; char(n) loses the blanks that it is padded with."""
+        value: exp.Condition = exp.column(name, quoted=True)
+        built = exp.DataType.build(type_, dialect="trino", udt=True)
+        if built.this is Type.TIMESTAMPTZ:
+            return SourceColumn(name, built, _utc(value))
+        if built.this is Type.CHAR or type_ == "uuid":
+            text = exp.cast(value, Type.VARCHAR)
+            return SourceColumn(
+                name, exp.DataType.build("text"), exp.Trim(this=text, position="TRAILING")
+            )
+        return SourceColumn(name, built, value)
+
     def run(self, sql: str) -> Sequence[Sequence[Any]]:
         """Run a statement."""
-        self._cursor = self._connection.cursor()
-        self._cursor.execute(sql)
-        rows: Sequence[Sequence[Any]] = self._cursor.fetchall()
+        self._job = self._client.cursor()
+        self._job.execute(sql)
+        rows: Sequence[Sequence[Any]] = self._job.fetchall()
         return rows
 
     def cancel(self) -> None:
         """Stop the statement that runs."""
         with suppress(Exception):
-            self._cursor.cancel()
-
-    def close(self) -> None:
-        """Close the connection."""
-        with suppress(Exception):
-            self._connection.close()
+            self._job.cancel()
 
     def adapt(self, node: exp.Expression) -> exp.Expression:
         """Return what stands for a node in Trino's dialect."""
@@ -133,15 +129,3 @@ def _run(connection: Any, sql: str) -> list[tuple[str, str]]:
     cursor = connection.cursor()
     cursor.execute(sql)
     return [(str(name), str(type_)) for name, type_ in cursor.fetchall()]
-
-
-def _column(name: str, type_: str) -> SourceColumn:
-    """Describe a column; char(n) loses the blanks that it is padded with."""
-    value: exp.Condition = exp.column(name, quoted=True)
-    built = exp.DataType.build(type_, dialect="trino", udt=True)
-    if built.this is Type.TIMESTAMPTZ:
-        return SourceColumn(name, built, _utc(value))
-    if built.this is Type.CHAR or type_ == "uuid":
-        text = exp.cast(value, Type.VARCHAR)
-        return SourceColumn(name, exp.DataType.build("text"), exp.Trim(this=text, position="TRAILING"))
-    return SourceColumn(name, built, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -347,10 +348,12 @@ def _is_table_of_spark(engine: Any) -> Callable[[], bool]:
     shown = f"DESCRIBE TABLE EXTENDED {engine.relation.sql(engine.dialect)}"
 
     def is_base() -> bool:
-        kinds = [row[1] for row in engine.run(shown) if row[0] == "Type"]
-        # Files have no kind; a database may have the name of a format.
+        # A database may have the name of a format, but no table of it that of a path.
         files = engine.relation.db.lower() in ("parquet", "orc", "delta", "json", "csv")
-        return kinds[0] in ("MANAGED", "EXTERNAL") if kinds else files
+        if files and re.search(r"\W", engine.relation.name):
+            return True
+        kinds = [row[1] for row in engine.run(shown) if row[0] == "Type"]
+        return bool(kinds) and kinds[0] in ("MANAGED", "EXTERNAL")
 
     return is_base
 
