@@ -414,4 +414,4 @@ def test_the_budget_is_explained_as_odds(served, opened):
     dialog = page.get_by_role("dialog", name="Your budget")
     dialog.get_by_text("What does the budget protect?").click()
     expect(dialog).to_contain_text("epsilon = 10")
-    expect(dialog).to_contain_text("times as likely")
+    expect(dialog).to_contain_text("times as likely as it would be without any one row.")

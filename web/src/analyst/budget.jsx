@@ -30,7 +30,8 @@ export function BudgetMeter() {
 
 function BudgetDialog({ of, info, onClose }) {
   const epsilon = amount(info.epsilon);
-  const unit = info.privacy_unit ? `each ${info.privacy_unit}` : "each row";
+  const one = info.privacy_unit ? `all rows of any one ${info.privacy_unit}` : "any one row";
+  const otherwise = info.neighbours === "replace-one" ? `with ${one} changed` : `without ${one}`;
   const name = info.currency === "zcdp" ? "rho" : "epsilon";
   return (
     <Dialog title="Your budget" onClose={onClose}>
@@ -51,8 +52,8 @@ function BudgetDialog({ of, info, onClose }) {
       <details>
         <summary>What does the budget protect?</summary>
         <p>
-          The answers contain random noise, so that no one can tell from them what {unit} of the table says. The whole budget is epsilon = {info.epsilon}: whatever someone concludes from all answers together, to all analysts, is at most{" "}
-          <strong>{odds(epsilon)} times</strong> as likely as it would be without any one of them in the table.
+          Random noise in the answers hides what {one} of the table says. The whole budget is epsilon = {info.epsilon}: any conclusion from all answers together, to all analysts, is at most <strong>{odds(epsilon)} times</strong> as likely as it
+          would be {otherwise}.
         </p>
         <p class="muted">
           {amount(info.delta) > 0 && `Except with a probability of at most delta = ${info.delta}. `}
