@@ -128,6 +128,26 @@ def test_the_spread_of_bins_has_that_of_the_values_in_its_interval():
     assert "half of the widest bin" in results.notes(statement)[0]
 
 
+def test_subtotals_over_bins_have_the_sum_of_the_values_in_their_intervals():
+    """The groups are bought, and subtotals are free sums of them."""
+    rows = people("apart", 2000)
+    mechanism = mechanism_on(vectorize(rows, DOMAIN), SeededNoise(2), Budget.pure(40))
+    sql = "SELECT age, SUM(pay), AVG(pay), AVG(x) FROM people GROUP BY ROLLUP (age)"
+    statement = compile_sql(sql, DOMAIN)
+    assert [len(block) for block in statement.blocks] == [10, 10, 10]
+    truths: list[Any] = [*rows.groupby("age"), (None, rows)]
+    result = ask(mechanism, statement)
+    for (age, total, mean, of_x), (group, own) in zip(result.rows, truths, strict=True):
+        assert age == group
+        assert total.interval[0] <= own["pay"].sum() <= total.interval[1]
+        assert mean.interval[0] <= own["pay"].mean() <= mean.interval[1]
+        assert of_x.value == pytest.approx(own["x"].mean(), abs=0.3)
+        assert 0 <= of_x.interval[0] <= of_x.value <= of_x.interval[1] <= 10
+    assert "from its lower to its upper edge" in result.notes[0]
+    empty = sql.replace("people", "people WHERE FALSE")
+    assert ask(mechanism, compile_sql(empty, DOMAIN)).rows[-1][2].value is None
+
+
 RNG = np.random.default_rng(11)
 
 

@@ -76,6 +76,7 @@ List what your analysts expect to ask (`expects`), and run `sharewell plan`.
 
 MEASURES = """\
 # Measures: the columns whose values are summed by SUM and AVG; above, the same columns are in bins.
+# `square = true` adds STDDEV and VARIANCE, and `products = ["another"]` CORR with another measure.
 """
 
 ANALYSTS = (

@@ -104,9 +104,13 @@ class Average:
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear combination of answers in each row, by its place in `Statement.forms`."""
+    """A linear combination of answers in each row, by its place in `Statement.forms`.
+
+    Where it adds up sums over bins, `edges` is one of `edge_sums`.
+    """
 
     forms: tuple[int, ...] = field(repr=False)
+    edges: int | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,7 @@ class Ratio:
     low: Fraction | None = None
     high: Fraction | None = None
     middle: Fraction = Fraction(0)
+    edges: int | None = None
 
     def within(self, value: float) -> float:
         """Return the nearest number that the ratio can be."""

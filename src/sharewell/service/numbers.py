@@ -163,7 +163,7 @@ class RowNumbers:
                 own, of_rows = (statement.answers_of(at, answers)[row] for at in (total, count))
                 return mean(own, of_rows, leaf, range_of(leaf, statement))
             case Linear(forms):
-                return self._linear(forms[row], widening)
+                return self._linear(forms[row], leaf.edges, widening)
             case Ratio():
                 return self._ratio(leaf, row, widening)
             case Spread():
@@ -210,7 +210,7 @@ class RowNumbers:
         answers = self._scaled(widening)
         return [answers[at] for at, _ in self.statement.forms[form]]
 
-    def _linear(self, form: int, widening: float) -> wire.Number:
+    def _linear(self, form: int, edges: int | None, widening: float) -> wire.Number:
         source = self._form_source(form)
         if self._is_undetermined(form):
             return wire.Number(value=None, interval=ANYTHING, source=source)
@@ -219,7 +219,22 @@ class RowNumbers:
         if variance is not None:
             error = math.sqrt(max(variance, 0.0))
         interval = self._form_interval(form, widening)
+        if edges is not None:
+            interval = self._interval_over_bins(form, edges, widening)
         return wire.Number(value=_finite(value), standard_error=error, interval=interval, source=source)
+
+    def _interval_over_bins(self, form: int, edges: int, widening: float) -> Interval | None:
+        """The interval of a sum of sums over bins; None if an answer has no estimates of its edges.
+
+        However the errors of the parts are correlated, that of their sum is at most the sum of theirs.
+        """
+        found = [dict(answer.edges).get(edges) for answer in self._form_answers(form, widening)]
+        parts = [each for each in found if each is not None]
+        if not parts or len(parts) < len(found):
+            return None
+        names = ("lower", "below", "upper", "above")
+        total = {name: sum(getattr(each, name) for each in parts) for name in names}
+        return over_bins(float(self._form_value(form)), parts[0]._replace(**total))
 
     def _form_interval(self, form: int, widening: float) -> Interval | None:
         """The interval of a linear combination; without its variance, from those of all its answers."""
@@ -246,6 +261,11 @@ class RowNumbers:
             return wire.Number(value=None, interval=ANYTHING, source=source)
         value = self._values_of(leaf)[row]
         interval = self._ratio_interval(above, below, widening)
+        if leaf.edges is not None:
+            wider = widening * self._widening(2)
+            sums = self._interval_over_bins(above, leaf.edges, wider)
+            counts = self._form_interval(below, wider)
+            interval = quotient(sums, counts) if sums and counts else None
         if leaf.low is not None and leaf.high is not None:
             middle = float(leaf.middle)
             low, high = interval or (-math.inf, math.inf)

@@ -99,7 +99,7 @@ def test_spreads_are_those_of_duckdb(ask, items):
 def test_groups_filters_and_subtotals(ask):
     values = (
         "STDDEV(wage), CORR(wage, hours) FILTER (WHERE age > 2), SUM(wage * hours), AVG(fee * fee), "
-        "AVG(wage), SUM(hours), VAR_POP(age)"
+        "AVG(wage), SUM(hours), VAR_POP(age), SUM(pay), AVG(pay)"
     )
     ours, theirs = ask(
         f"SELECT state, employed, {values} FROM people GROUP BY CUBE (state, employed) "

@@ -105,7 +105,7 @@ class Forms:
     def terms(self, expression: Expression, rows: int) -> list[Terms] | None:
         """Return the coefficients of an expression in each row; None if it is not linear."""
         match expression:
-            case Linear(forms):
+            case Linear(forms, None):
                 shared = {at: self.compute(dict(self.forms[at])) for at in dict.fromkeys(forms)}
                 return [shared[at] for at in forms]
             case Aggregate(block, None, count, middle):
@@ -166,6 +166,7 @@ def simplified(expression: Expression, forms: Forms, rows: int) -> Expression:
         factors = _numbers(factor, rows) if isinstance(ratio, Ratio) else None
         if (
             isinstance(ratio, Ratio)
+            and ratio.edges is None
             and factors is not None
             and (name == "*" or ratio is arguments[0])
             and all(factors)

@@ -396,13 +396,10 @@ class Draft:
         bought, edges, bins, limits, middle = self.aggregates.queries(node)
         blocks = [self.block(total, node) for total in bought]
         average = isinstance(inner, exp.Avg)
-        if self.groups.has_subtotals:
-            if bins is not None:
-                message = f"Sums over the bins of {bins.name} have no subtotals."
-                hint = f"GROUP BY each set of columns on its own, or declare {bins.name} as a measure."
-                raise self.source.error(node, message, hint)
-            return self._subtotals(blocks, average=average, middle=middle, limits=limits)
         at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
+        if self.groups.has_subtotals:
+            limits = (bins.edges[0], bins.edges[-1]) if bins else limits
+            return self._subtotals(blocks, average=average, middle=middle, limits=limits, edges=at)
         if len(blocks) == 1:
             return Aggregate(blocks[0], at)
         if not average:
@@ -424,17 +421,18 @@ class Draft:
         average: bool,
         middle: Fraction,
         limits: tuple[Fraction, Fraction] | None,
+        edges: int | None,
     ) -> Expression:
         """Sum the groups of every row of the result."""
         sums = [self.terms_of(block) for block in blocks]
         if average:
             total, count = (self.forms.add_all(each) for each in sums)
             low, high = limits or (None, None)
-            return Ratio(total, count, positive=True, low=low, high=high, middle=middle)
+            return Ratio(total, count, positive=True, low=low, high=high, middle=middle, edges=edges)
         for own, count_terms in zip(sums[0], sums[-1], strict=True):
             if middle:
                 own |= {at: factor * middle for at, factor in count_terms.items()}
-        return Linear(self.forms.add_all(sums[0]))
+        return Linear(self.forms.add_all(sums[0]), edges)
 
     def _scaled(self, node: exp.Expr, inner: exp.Expr) -> Expression | None:
         """Compile SUM(measure * 40) as SUM(measure) * 40: a measure has sums only."""
