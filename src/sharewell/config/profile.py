@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -37,6 +37,8 @@ SIMILARITY, TIMES_AS_FREQUENT = 0.8, 100
 COMPARED_ROWS = 100_000
 #: How many columns one statement profiles: planning time grows with the square.
 COLUMNS_AT_ONCE = 10
+#: So many different texts of a column are counted before they are read.
+MAX_COUNTED_TEXTS = 10_000
 #: Texts are numbers or days if at least so many of them are, and this fraction of those not blank.
 MIN_READ, MIN_READ_FRACTION = 20, Fraction(95, 100)
 
@@ -62,6 +64,9 @@ DECIMALS = (1, 2, 3)
 
 #: Is called with the number of columns profiled so far, and of all.
 Progress = Callable[[int, int], None]
+
+#: What one pass finds of a column, by name.
+Aggregates = Mapping[str, Any]
 
 BOUNDS = ("low", "high", "usual low", "usual high")
 
@@ -189,56 +194,109 @@ def _profile_table(
     engine: SqlSession, columns: Sequence[SourceColumn], repeated: tuple[str, ...], progress: Progress
 ) -> TableProfile:
     profiles: list[ColumnProfile] = []
-    rows = 0
+    texts = [column for column in columns if kind_of(column) is Kind.TEXT]
+    rows, *estimates = _select(engine, ["COUNT(*)", *map(_distinct, texts)], "source")
+    pairs = zip(texts, estimates, strict=True)
+    repetitive = {column for column, estimate in pairs if estimate <= MAX_COUNTED_TEXTS}
     for at in range(0, len(columns), COLUMNS_AT_ONCE):
-        some = {column: _aggregates(column) for column in columns[at : at + COLUMNS_AT_ONCE]}
-        wanted = ", ".join(["COUNT(*)", *(part for each in some.values() for part in each.values())])
-        ((rows, *found),) = engine.run(f"SELECT {wanted} FROM source")  # noqa: S608
-        values = iter(found)
-        for column, parts in some.items():
-            profiles.append(_profile(engine, column, rows, {name: next(values) for name in parts}))
+        some = columns[at : at + COLUMNS_AT_ONCE]
+        few = [column for column in some if column in repetitive]
+        others = [column for column in some if column not in repetitive]
+        found = _aggregate_texts(engine, few) | _aggregate(engine, others)
+        for column in some:
+            profiles.append(_profile(engine, column, rows, found[column]))
             progress(len(profiles), len(columns))
     return TableProfile(rows, tuple(profiles), repeated)
+
+
+def _aggregate(engine: SqlSession, columns: Sequence[SourceColumn]) -> dict[SourceColumn, Aggregates]:
+    """Aggregate columns in one pass."""
+    parts = {column: _aggregates(column) for column in columns}
+    wanted = [part for each in parts.values() for part in each.values()]
+    values = iter(_select(engine, wanted, "source"))
+    return {column: {name: next(values) for name in each} for column, each in parts.items()}
+
+
+def _aggregate_texts(
+    engine: SqlSession, columns: Sequence[SourceColumn]
+) -> dict[SourceColumn, Aggregates]:
+    """Aggregate columns of few texts, which are counted first, so that each is read once."""
+    if not columns:
+        return {}
+    own = SourceColumn("", exp.DataType.build("text"), exp.column("v", table="counted"))
+    parts = _aggregates(own, "SUM(n)")
+    texts = ", ".join(
+        f"histogram({text(column).sql('duckdb')}) AS h{at}" for at, column in enumerate(columns)
+    )
+    tables = ", ".join(
+        f"(SELECT {', '.join(parts.values())} FROM (SELECT unnest(map_keys(h{at})) AS v, "  # noqa: S608
+        f"unnest(map_values(h{at})) AS n FROM histograms) AS counted) AS t{at}"
+        for at in range(len(columns))
+    )
+    histograms = f"WITH histograms AS MATERIALIZED (SELECT {texts} FROM source)"  # noqa: S608
+    (found,) = engine.run(f"{histograms} SELECT * FROM {tables}")  # noqa: S608
+    values = iter(found)
+    return {column: {name: next(values) for name in parts} for column in columns}
+
+
+def _select(engine: SqlSession, parts: Collection[str], relation: str) -> Sequence[Any]:
+    """The values of some aggregates."""
+    if not parts:
+        return ()
+    (values,) = engine.run(f"SELECT {', '.join(parts)} FROM {relation}")  # noqa: S608
+    return values
+
+
+def _distinct(column: SourceColumn) -> str:
+    return f"approx_count_distinct({_sql(column.value)})"
+
+
+def _sql(value: exp.Condition) -> str:
+    return value.sql("duckdb")
 
 
 def _max_categories(filled: int) -> int:
     return max(MAX_CATEGORIES, min(MAX_MANY_CATEGORIES, filled // ROWS_OF_CATEGORY))
 
 
-def _aggregates(column: SourceColumn) -> dict[str, str]:
-    """The aggregates of one pass over a column, by name."""
+def _aggregates(column: SourceColumn, rows: str = "COUNT(*)") -> dict[str, str]:
+    """The aggregates of one pass over a column, by name; `rows` is that of the number of rows."""
     kind = kind_of(column)
     if kind is None:
         return {}
-    value = column.value.sql("duckdb")
-    found = {"filled": f"COUNT({value})", "distinct": f"approx_count_distinct({value})"}
+
+    def count(condition: str) -> str:
+        return f"COALESCE({rows} FILTER ({condition}), 0)"
+
+    value = _sql(column.value)
+    found = {"filled": count(f"{value} IS NOT NULL"), "distinct": _distinct(column)}
     if kind in (Kind.INTEGER, Kind.NUMBER, Kind.TEXT):
-        read = number(column).sql("duckdb")
+        read = _sql(number(column))
         finite = f"isfinite({read})"
         found |= {
-            "numbers": f"COUNT({read})",
-            "finite": f"COUNT(*) FILTER ({finite})",
-            "whole": f"COUNT(*) FILTER ({finite} AND {is_whole(number(column)).sql('duckdb')})",
+            "numbers": count(f"({read}) IS NOT NULL"),
+            "finite": count(finite),
+            "whole": count(f"{finite} AND {_sql(is_whole(number(column)))}"),
             **{
-                f"decimals {places}": f"COUNT(*) FILTER ({finite} AND {read} = round({read}, {places}))"
+                f"decimals {places}": count(f"{finite} AND {read} = round({read}, {places})")
                 for places in DECIMALS
             },
             **_bounds("number", read, finite, NUMBER_CODES),
         }
     if kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TEXT):
-        read = day(column).sql("duckdb")
+        read = _sql(day(column))
         # Python's calendar begins with the year 1 and ends with 9999.
         known = f"({read}) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-        found |= {"days": f"COUNT(*) FILTER ({known})", **_bounds("day", read, known, DAY_CODES)}
+        found |= {"days": count(known), **_bounds("day", read, known, DAY_CODES)}
     if kind is Kind.TEXT:
-        written = text(column).sql("duckdb")
+        written = _sql(text(column))
         # 02139 is a code, not a number.
         code = f"regexp_matches({written}, '^\\s*[-+]?0[0-9]')"
         found |= {
             "longest": f"MAX(LENGTH({written}))",
-            "written": f"COUNT(*) FILTER (NOT regexp_full_match({written}, '\\s*'))",
-            "zip_codes": f"COUNT({number(column).sql('duckdb')}) FILTER ({code})",
-            "other_dates": f"COUNT(*) FILTER (regexp_full_match({written}, '{OTHER_DATES}'))",
+            "written": count(f"NOT regexp_full_match({written}, '\\s*')"),
+            "zip_codes": count(f"({_sql(number(column))}) IS NOT NULL AND {code}"),
+            "other_dates": count(f"regexp_full_match({written}, '{OTHER_DATES}')"),
         }
     return found
 
