@@ -57,6 +57,12 @@ def test_impossible_settings_are_refused(server, tokens, fraction):
     assert reply.status_code == 400
 
 
+def test_it_is_not_ready_and_says_why(server):
+    found = problem(server.client().get("/readyz"), 503, "ledger.not-begun")
+    assert found["message"] == "Not begun yet: people."
+    assert "sharewell begin" in found["hint"]
+
+
 def test_nothing_else_is_open(server, tokens):
     curator = server.client(tokens.issue("curator", "curator"))
     problem(curator.get("/v1/datasets/people"), 401, "access.unknown-token")

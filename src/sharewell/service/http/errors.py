@@ -13,7 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sharewell import wire
-from sharewell.errors import LedgerError, NotFound, RequestError, SharewellError, TooLarge, TooMany
+from sharewell.errors import (
+    LedgerError,
+    NotBegun,
+    NotFound,
+    RequestError,
+    SharewellError,
+    TooLarge,
+    TooMany,
+)
 
 #: The status of a code; a code that is not listed takes the status of its family.
 STATUS_BY_CODE = {
@@ -97,7 +105,7 @@ def problem_response(
     """The response for a problem."""
     status = status or status_of(problem.code)
     headers = dict(headers or {})
-    if problem.code.startswith("ledger."):
+    if problem.code.startswith("ledger.") and problem.code != NotBegun.code:
         # Where the ledger is kept concerns curators only; the log has it.
         problem = problem.model_copy(
             update={
