@@ -19,6 +19,7 @@ from sharewell.mechanisms.base import Work
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.privacy.ledger import AnsweredFree, Asked, Charged, Ending, MemoryLedger, Turn
 from sharewell.service.dataset import DatasetService
+from sharewell.service.submissions import LARGE_SECONDS
 from tests.service.services import config, count, held, plain, serve, status
 from tests.service.verify.ledgers import verified
 from tests.service.waiting import comes_true
@@ -281,6 +282,25 @@ def test_a_question_that_takes_too_long_is_refused_and_costs_nothing():
             assert refusal.value.hint
         assert status(service, "ann") == before
         assert service.ask("ann", SMALL).answers
+
+
+def quantiles(count: int) -> str:
+    fractions = (f"PERCENTILE_CONT({at / (count + 1):.4f})" for at in range(1, count + 1))
+    return f"SELECT {', '.join(f'{each} WITHIN GROUP (ORDER BY a)' for each in fractions)} FROM people"
+
+
+def test_the_numbers_that_quantiles_add_up_count_as_work():
+    """A hundred of them took some 15 seconds, though the question has no more than 120 numbers."""
+    text = WIDE.format(seed="identity", high=79)
+    with serve(parse_config(text.replace("high = 79\n[analysts", "high = 1\n[analysts"))) as service:
+        before = status(service, "ann")
+        for refused in (partial(service.ask, pay=False), service.quote):
+            with pytest.raises(QueryTooComplex, match=r"takes about 9\.\d s"):
+                refused("ann", quantiles(120))
+        assert status(service, "ann") == before
+        few = service.submit("ann", quantiles(2), pay=False)
+        assert few.wait(60).answers
+        assert few.seconds > LARGE_SECONDS, "it is computed beside the worker"
 
 
 def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():

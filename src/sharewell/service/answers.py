@@ -17,7 +17,7 @@ from typing import Any
 
 from sharewell.config.service import Service
 from sharewell.errors import QueryError, QueryTooComplex, SharewellError
-from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, Work
 from sharewell.privacy.driver import Step
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import ParallelBlock
@@ -28,6 +28,8 @@ Answers = tuple[Answer, ...]
 #: About how many elementary operations one core does in a second, and how long it takes to make an
 #: answer of each number, to store it and to show it.
 OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
+#: For each term of a linear combination, whose error is computed with its answer.
+SECONDS_PER_TERM = 1.2e-5
 #: The maximum number of terms of a statement's linear combinations whose covariances a quote has.
 MAX_QUOTED_TERMS = 1024
 
@@ -47,10 +49,12 @@ def answer_steps(
 
 def estimate_seconds(mechanism: Mechanism, statement: Statement, limits: Service, *, pay: bool) -> float:
     """The estimated seconds that a quote or an answer takes; refuses more than the limits allow."""
-    work = [mechanism.work(block, pay=pay) for block in statement.blocks]
-    work += [mechanism.work(block, pay=False) for block in statement.free_blocks]
-    operations = sum(each.operations for each in work)
-    seconds = operations / OPERATIONS_PER_SECOND + statement.size * SECONDS_PER_NUMBER
+    seconds = statement.size * SECONDS_PER_NUMBER + sum(map(len, statement.forms)) * SECONDS_PER_TERM
+    work: list[Work] = []
+    if seconds <= limits.max_seconds:
+        work += [mechanism.work(block, pay=pay) for block in statement.blocks]
+        work += [mechanism.work(block, pay=False) for block in statement.free_blocks]
+    seconds += sum(each.operations for each in work) / OPERATIONS_PER_SECOND
     megabytes = max((each.bytes for each in work), default=0.0) / 1e6
     if seconds > limits.max_seconds or megabytes > limits.max_megabytes:
         takes = f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
