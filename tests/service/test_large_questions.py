@@ -301,6 +301,7 @@ def test_the_numbers_that_quantiles_add_up_count_as_work():
         few = service.submit("ann", quantiles(2), pay=False)
         assert few.wait(60).answers
         assert few.seconds > LARGE_SECONDS, "it is computed beside the worker"
+        assert service.find_light(quantiles(2), "ann") is None, "and shown beside the event loop"
 
 
 def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():

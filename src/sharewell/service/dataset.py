@@ -62,8 +62,8 @@ MAX_PAGE = 1_000
 _KEYS, _KEY_SECRET = itertools.count(), secrets.token_bytes(32)
 #: How often a quote that waits for its turn checks whether it was cancelled, in seconds.
 CANCEL_POLL = 0.2
-#: Up to this many numbers, a question takes little work.
-LIGHT = 100
+#: Up to this many numbers, and terms that they add up, a question takes little work.
+LIGHT, LIGHT_TERMS = 100, 1000
 
 
 class DatasetService:
@@ -240,8 +240,9 @@ class DatasetService:
         if 4 * len(sql) > limits.max_sql_bytes or not self._submissions.has_room(analyst):
             return None
         statement = compiled_before(sql, self.config.domain, table=self.name)
-        is_light = statement is not None and statement.size <= min(LIGHT, limits.most_numbers)
-        return statement if is_light else None
+        if statement is None or statement.size > min(LIGHT, limits.most_numbers):
+            return None
+        return statement if sum(map(len, statement.forms)) <= LIGHT_TERMS else None
 
     def submit(
         self,
