@@ -535,7 +535,7 @@ SELECT size, AVG(age) FROM people GROUP BY size
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY column).
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age). Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
 
 SELECT COUNT(DISTINCT state) FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT(DISTINCT state)'
@@ -545,7 +545,7 @@ SELECT COUNT(DISTINCT state) FROM people
 SELECT * FROM people WHERE age > 80
 --> sql.unsupported, line 1, column 8, at '*'
 --> SELECT * is not supported: single rows are never returned.
---> Write SELECT COUNT(*).
+--> Write SELECT COUNT(*). DESCRIBE people lists the columns.
 
 SELECT age, sex FROM people LIMIT 10
 --> sql.unsupported, line 1, column 8, at 'age'
@@ -560,7 +560,7 @@ SELECT MEDIAN(sex) FROM people
 SELECT MODE(state) FROM people
 --> sql.unsupported, line 1, column 8, at 'MODE'
 --> Unsupported function "MODE".
---> Use GROUP BY the column ORDER BY COUNT(*) DESC LIMIT 1.
+--> Use SELECT state, COUNT(*) FROM people GROUP BY state ORDER BY COUNT(*) DESC LIMIT 1.
 
 SELECT CORR(age, income) FROM people
 --> sql.unsupported, line 1, column 18, at 'income'
@@ -585,12 +585,12 @@ SELECT COUNT(*) FROM people WHERE admitted = DATE '2020-05-17'
 SELECT a.state, COUNT(*) FROM people a JOIN people b ON a.age = b.age GROUP BY a.state
 --> sql.unsupported, line 1, column 40, at 'JOIN'
 --> Joins are not supported.
---> Query one table.
+--> Query one table, and compare its groups by FILTER (WHERE ...).
 
 SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 --> sql.unsupported, line 1, column 49, at 'AVG(age) FROM people'
 --> A subquery is only supported in FROM.
---> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
 --> sql.unsupported, line 1, column 8, at 'AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROU...'
@@ -604,7 +604,7 @@ SELECT state, COUNT(*) FROM people GROUP BY state UNION ALL SELECT 'all', COUNT(
 SELECT state, LAG(COUNT(*)) OVER (ORDER BY state) FROM people GROUP BY state
 --> sql.unsupported, line 1, column 15, at 'LAG'
 --> Unsupported function "LAG".
---> Subtract neighbouring rows of the result instead.
+--> Use SUM(COUNT(*)) OVER (ORDER BY ... ROWS BETWEEN 1 PRECEDING AND 1 PRECEDING): 0 where there is no such row.
 
 SELECT COUNT(*) FROM people WHERE admitted > CURRENT_DATE
 --> sql.unsupported, line 1, column 46, at 'CURRENT_DATE'

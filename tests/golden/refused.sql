@@ -200,7 +200,7 @@ SELECT COUNT(*) FROM people WHERE age IN ()
 SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 --> sql.unsupported, line 1, column 50, at 'age FROM people'
 --> A subquery is only supported in FROM.
---> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people WHERE age IS 3
 --> sql.unsupported, line 1, column 35, at 'age IS 3'
@@ -240,7 +240,7 @@ SELECT COUNT(*) FROM people WHERE admitted > CURRENT_DATE
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 --> sql.unsupported, line 1, column 35, at 'EXISTS'
 --> A subquery is only supported in FROM.
---> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 'F')
 --> sql.unsupported, line 1, column 36, at 'age, sex'
@@ -250,12 +250,12 @@ SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 'F')
 SELECT * FROM people
 --> sql.unsupported, line 1, column 8, at '*'
 --> SELECT * is not supported: single rows are never returned.
---> Write SELECT COUNT(*).
+--> Write SELECT COUNT(*). DESCRIBE people lists the columns.
 
 SELECT p.* FROM people p
 --> sql.unsupported, line 1, column 8, at 'p.*'
 --> SELECT * is not supported: single rows are never returned.
---> Write SELECT COUNT(*).
+--> Write SELECT COUNT(*). DESCRIBE people lists the columns.
 
 SELECT age FROM people
 --> sql.unsupported, line 1, column 8, at 'age'
@@ -305,7 +305,7 @@ SELECT SUM('a') FROM people
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY column).
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age). Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
 
 SELECT COUNT(*) OVER () FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT(*)'
@@ -315,22 +315,22 @@ SELECT COUNT(*) OVER () FROM people
 SELECT COUNT(*) FROM people QUALIFY COUNT(*) > 1
 --> sql.unsupported, line 1, column 29, at 'QUALIFY'
 --> QUALIFY is not supported.
---> Write the window after OVER; select rows of the result with HAVING.
+--> Write the window after OVER, and choose rows afterwards: SELECT * FROM (SELECT ..., RANK() OVER (ORDER BY COUNT(*) DESC) AS place ...) AS t WHERE place <= 5.
 
 SELECT COUNT(*) FROM people JOIN visits USING (id)
 --> sql.unsupported, line 1, column 29, at 'JOIN'
 --> Joins are not supported.
---> Query one table.
+--> Query one table, and compare its groups by FILTER (WHERE ...).
 
 SELECT COUNT(*) FROM people, visits
 --> sql.unsupported, line 1, column 30, at 'visits'
 --> Joins are not supported.
---> Query one table.
+--> Query one table, and compare its groups by FILTER (WHERE ...).
 
 (SELECT COUNT(*) FROM people)
 --> sql.unsupported, line 1, column 9, at 'COUNT(*) FROM people'
 --> A subquery is only supported in FROM.
---> Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
 
 SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
 --> sql.syntax, line 1, column 8, at 'COUNT(*) FROM people UNION SELECT COUNT(*) FROM people'
@@ -540,10 +540,9 @@ SELECT COUNT(*) FROM people WHERE sex = F
 --> suggestion: F -> 'F'
 
 SELECT MEDIAN(sex), AVG(agee), COUNT(*) FROM people WHERE state = 'Main'
---> sql.unknown-name, line 1, column 59, at "state = 'Main'"
---> Unknown value 'Main' of column "state".
---> Did you mean 'Maine'? Also: Quantiles require a column of numbers or dates, but "sex" has none. (line 1, column 8) Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"?
---> suggestion: 'Main' -> 'Maine'
+--> sql.unsupported, line 1, column 8, at 'MEDIAN(sex)'
+--> Quantiles require a column of numbers or dates, but "sex" has none.
+--> Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"? Also: Unknown value 'Main' of column "state". (line 1, column 59) Did you mean 'Maine'?
 
 SELECT sex, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY sex HAVING COUNT(*) > 5
 --> sql.unsupported, line 1, column 13, at 'SUM(COUNT(*))'

@@ -85,7 +85,10 @@ class Attribute(ABC):
         return {name: self._bin(name, groups) for name, groups in declared.items()}
 
     def _bin(self, name: str, groups: Any, /) -> Bins:
-        raise NotImplementedError
+        """Group the values; an attribute without an order or labels has no bins."""
+        raise DomainError(
+            f"Attribute {self.name!r} cannot have the bins {name!r}.", hint=f"Remove {groups!r}."
+        )
 
     @property
     def measures(self) -> tuple[Fraction, ...] | None:

@@ -31,10 +31,11 @@ def format_number(value: float | None, error: float | None = None) -> str:
 def decimals(error: float) -> int:
     """Return how many decimals are significant: those of the error's first two digits.
 
-    >>> decimals(280), decimals(28), decimals(2.8), decimals(0.028)
-    (0, 0, 1, 3)
+    >>> decimals(280), decimals(28), decimals(2.8), decimals(0.028), decimals(0.0999)
+    (0, 0, 1, 3, 2)
     """
-    return max(0, 1 - math.floor(math.log10(error)))
+    exponent = f"{error:.1e}".partition("e")[2]  # of the rounded error: 0.0999 has the digits of 0.10
+    return max(0, 1 - int(exponent))
 
 
 def format_estimate(

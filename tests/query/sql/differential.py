@@ -12,10 +12,12 @@ from collections import Counter
 
 import duckdb
 import numpy as np
+import sqlglot
+from sqlglot import exp
 
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer, Measure
 from sharewell.errors import QueryError
-from sharewell.query.sql import compile_anew
+from sharewell.query.sql import Statement, compile_anew
 from tests.query.sql.oracle import duckdb_with
 
 COLUMNS = Domain(
@@ -104,7 +106,12 @@ class Writer:
             f"region {compare} '{r.choice(['North', 'South', 'New East'])}'",
             f"region {r.choice(['', 'NOT '])}LIKE '{r.choice(['N%', '%o%', 'S_uth'])}'",
             f"region {r.choice(['', 'NOT '])}ILIKE '{r.choice(['n%', '%O%'])}'",
-            f"regexp_matches(region, '{r.choice(['^N', 'th$', '[ae]'])}')",
+            f"regexp_matches(region, '{r.choice(['^N', 'th$', '[ae]', 'o.*t|E', 'N?e*w '])}')",
+            f"region ~ '{r.choice(['N.*', '.*th', 'S?[Nouth]+'])}'",
+            f"d - INTERVAL {r.randint(1, 3)} {r.choice(['DAY', 'WEEK', 'YEAR'])} < DATE '2020-01-01'",
+            f"d BETWEEN DATE '2020-01-30' AND DATE '2020-01-30' + INTERVAL {r.randint(0, 3)} DAY",
+            f"d - DATE '2020-01-30' {compare} {r.randint(0, 3)}",
+            f"QUARTER(d) = 1 AND dayofweek(d) {compare} {r.randint(0, 6)}",
             f"region SIMILAR TO '{r.choice(['N.*', '.*th'])}'",
             f"age IN ({r.randint(0, 5)}, {r.randint(0, 5)})",
             f"age {r.choice(['', 'NOT '])}BETWEEN {r.randint(0, 3)} AND {r.randint(2, 5)}",
@@ -186,6 +193,8 @@ class Writer:
             return self.ordered()
         if chance < 0.36:
             return self.windowed()
+        if chance < 0.40:
+            return self.quantiles()
         return self.aggregated()
 
     def grouped(self, columns: list[str], items: list[str], where: str = "") -> str:
@@ -242,8 +251,24 @@ class Writer:
             f"100.0 * COUNT(*) / SUM(COUNT(*)) OVER ({part.strip()})",
             f"AVG({by}) OVER ({part.strip()})",
             f"{by} - AVG({by}) OVER ({part.strip()})",
+            f"{self.one('SUM', 'AVG')}({by}) OVER ({part}ORDER BY {first}{last} ROWS {self.frame()})",
         )
         return self.grouped(columns, [f"{item} AS v0"])
+
+    def frame(self) -> str:
+        """Rows around the current one, which is among them."""
+        r = self.random
+        before = self.one("UNBOUNDED PRECEDING", f"{r.randint(0, 3)} PRECEDING", "CURRENT ROW")
+        after = self.one("UNBOUNDED FOLLOWING", f"{r.randint(0, 3)} FOLLOWING", "CURRENT ROW")
+        return f"BETWEEN {before} AND {after}"
+
+    def quantiles(self) -> str:
+        """Lists of quantiles, which are several columns here and one list in DuckDB."""
+        r = self.random
+        fractions = ", ".join(sorted(r.sample(["0.1", "0.25", "0.5", "0.6", "0.9"], r.randint(2, 3))))
+        name = self.one("QUANTILE_CONT", "QUANTILE_DISC")
+        columns = self.columns()[:1] if r.random() < 0.6 else []
+        return self.grouped(columns, [f"{name}(age, [{fractions}]) AS v0"])
 
     def aggregated(self) -> str:
         """Aggregates and what is computed from them, by groups of expressions."""
@@ -304,11 +329,35 @@ def check(sql: str, ask, counts: np.ndarray) -> str:
         except duckdb.Error:
             return "both refuse"
         return f"refused: {reason(error.message)}"
-    ours = statement.rows([query.dot(counts) for query in statement.queries])
+    answers = [query.dot(counts) for query in statement.queries]
     try:
-        theirs = ask(sql)
+        found = compare(statement, answers, list(map(flat, ask(sql))), sql)
+        if found and not compare(statement, answers, list(map(flat, ask(with_zeros(sql)))), sql):
+            return "differs by design: a sum over no rows is 0"
     except duckdb.Error as error:
         return f"only ours: {str(error).splitlines()[0][:60]}"
+    return found
+
+
+def flat(row: tuple) -> list:
+    """A row with the members of lists as values of their own: the quantiles of a list are columns."""
+    return [each for value in row for each in (value if isinstance(value, list) else [value])]
+
+
+def with_zeros(sql: str) -> str:
+    """The statement with sums that are 0 over no rows."""
+    tree = sqlglot.parse_one(sql, dialect="duckdb")
+    for found in reversed(list(tree.find_all(exp.Sum))):
+        whole: exp.Expr = found
+        while isinstance(whole.parent, exp.Filter | exp.Window) and whole.parent.this is whole:
+            whole = whole.parent
+        whole.replace(exp.Coalesce(this=whole.copy(), expressions=[exp.Literal.number(0)]))
+    return tree.sql("duckdb")
+
+
+def compare(statement: Statement, answers: list, theirs: list, sql: str) -> str:
+    """Compare the rows of our result with theirs: "" if they agree."""
+    ours = statement.rows(answers)
     if "ORDER BY v0" in sql and not _same_order(ours, theirs):
         return f"DIFFERS at the order: {ours} instead of {theirs}"
     labels = sum(name.startswith("k") for name in statement.columns)
@@ -321,7 +370,7 @@ def check(sql: str, ask, counts: np.ndarray) -> str:
         if not any(
             all(agree(a, b, sql) for a, b in zip(own, numbers, strict=True)) for own in candidates
         ):
-            if not labels and not any(query.dot(counts) for query in statement.queries):
+            if not labels and not any(answers):
                 return ""  # Sums over no rows are 0 here, and NULL in SQL.
             return f"DIFFERS at {key}: {candidates} instead of {numbers}"
     return ""

@@ -85,12 +85,17 @@ def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -
         return schema
     source = Source.of(text, domain, table)
     try:
-        tree = parse(source)
-        if isinstance(tree, exp.Union):
-            return compile_union(tree, source, most)
-        return compile_select(rewrite(tree, source), source, most)
+        with source.collected():
+            tree = parse(source)
+            if isinstance(tree, exp.Union):
+                statement = compile_union(tree, source, most)
+            else:
+                statement = compile_select(rewrite(tree, source), source, most)
     except RecursionError:
         raise too_deep() from None
+    if source.mistakes:
+        raise source.all_mistakes()
+    return statement
 
 
 class StatementCache:

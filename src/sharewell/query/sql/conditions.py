@@ -147,9 +147,9 @@ class Conditions:
             case exp.Paren():
                 return self.compile(node.this)
             case exp.And():
-                return _all_of(map(self.compile, chain(node)))
+                return _all_of(map(self._part, chain(node)))
             case exp.Or():
-                return Or(_merged(map(self.compile, chain(node)), operator.ior))
+                return Or(_merged(map(self._part, chain(node)), operator.ior))
             case exp.Not():
                 return _negated(self.compile(node.this))
             case exp.Is():
@@ -172,6 +172,13 @@ class Conditions:
                     return self.on_cells(node)
                 return self._compare(node, SYMBOLS[type(node)], left, right)
         return self._bare(node)
+
+    def _part(self, node: exp.Expr) -> Predicate:
+        """Compile a part of AND or OR; a mistake in it is collected, and the others are looked for."""
+        found: list[Predicate] = [TruthValue(None)]
+        with self.source.collected():
+            found.append(self.compile(node))
+        return found[-1]
 
     def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
         if isinstance(left, Column) and isinstance(right, Column):

@@ -186,13 +186,13 @@ class Translator:
             branches = [*range(1, len(types) - 1, 2), len(types) - 1] if name == "CASE" else None
             conditions = range(0, len(types) - 1, 2) if name == "CASE" else ()
             for at in conditions:
-                self._require(node, name, "boolean", types[at], places[at])
-            found = self._common(node, arguments, types, places, branches or range(len(types)))
+                self._require(name, "boolean", types[at], places[at])
+            found = self._common(node, types, places, branches or range(len(types)))
             return call(name, *arguments, type=found)
         else:
             for at, own in enumerate(types):
                 expected = function.types[min(at, len(function.types) - 1)]
-                self._require(node, name, expected, own, places[at])
+                self._require(name, expected, own, places[at])
         if name in ("/", "//", "%") and isinstance(arguments[1], Constant) and arguments[1].value == 0:
             raise self.source.error(node, "Division by zero.", "Use another divisor.")
         result: Type = types[0] if function.result == "same" else function.result
@@ -201,7 +201,7 @@ class Translator:
             bounded(node, self.source, found_call.value)
         return found_call
 
-    def _require(self, node: exp.Expr, name: str, expected: str, own: Type, place: exp.Expr) -> None:
+    def _require(self, name: str, expected: str, own: Type, place: exp.Expr) -> None:
         if expected in ("", own) or own == "null":
             return
         what = {
@@ -251,7 +251,6 @@ class Translator:
     def _common(
         self,
         node: exp.Expr,
-        arguments: list[Expression],
         types: list[Type],
         places: Sequence[exp.Expr],
         at: Sequence[int],
@@ -321,7 +320,7 @@ class Translator:
                 result = "duration"
             case _:
                 for own, place in zip(types, places, strict=True):
-                    self._require(node, "*", "number", own, place)
+                    self._require("*", "number", own, place)
                 result = "number"
         found = call(name, *arguments, type=result)
         if isinstance(found, Constant) and isinstance(found.value, Fraction):
@@ -406,11 +405,13 @@ class Translator:
             message = f'"{shortened(unit)}" is not a part of a date.'
             raise self.source.error(node, message, f"Use one of {', '.join(_UNITS)}, dow or doy.")
         argument = self.translate(day)
-        self._require(node, unit.upper(), "date", type_of(argument), day)
+        self._require(unit.upper(), "date", type_of(argument), day)
         return call("DATE_PART", Constant(unit.lower(), "text"), argument)
 
     def _function(self, node: exp.Anonymous) -> Expression:
         written = node.name.removesuffix(CALL)
+        if written in self.source.unknown_functions:
+            raise self.source.unknown_functions[written]
         name, parts = ALIASES.get(written, written), node.expressions
         if written.lower() in PARTS and len(parts) == 1:
             return self._part(node, written, parts[0])

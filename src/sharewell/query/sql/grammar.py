@@ -20,6 +20,7 @@ from sqlglot import ParseError, Token, TokenType, exp
 from sqlglot.dialects import DuckDB
 
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
+from sharewell.query.attribute import Ordered
 from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS
 from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, did_you_mean, shortened
 
@@ -75,10 +76,11 @@ CALL = "()"
 #: A message and a hint.
 Refusal = tuple[str, str]
 
-JOIN = ("Joins are not supported.", "Query one table.")
+JOIN = ("Joins are not supported.", "Query one table, and compare its groups by FILTER (WHERE ...).")
 SUBQUERY = (
     "A subquery is only supported in FROM.",
-    "Move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.",
+    "For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into "
+    "WHERE, or select from it: FROM (SELECT ...) AS t.",
 )
 _CAST = ('Values cannot be cast to "{}".', "Cast to INTEGER, DOUBLE, DECIMAL, VARCHAR, BOOLEAN or DATE.")
 
@@ -95,10 +97,17 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
         (
             "WINDOW QUALIFY",
             "{} is not supported.",
-            "Write the window after OVER; select rows of the result with HAVING.",
+            "Write the window after OVER, and choose rows afterwards: "
+            "SELECT * FROM (SELECT ..., RANK() OVER (ORDER BY COUNT(*) DESC) AS place ...) AS t "
+            "WHERE place <= 5.",
         ),
         ("TABLE_SAMPLE USING", "Sampling is not supported.", "Remove the sampling clause."),
         ("FETCH", "FETCH is not supported.", "Use LIMIT."),
+        (
+            "PIVOT UNPIVOT",
+            "{} is not supported.",
+            "Write one COUNT(*) FILTER (WHERE ...) for each column of the result.",
+        ),
         (
             "PLACEHOLDER PARAMETER COLON DOLLAR",
             "Parameters are not supported.",
@@ -196,7 +205,16 @@ def parse(source: Source) -> exp.Select | exp.Union:
     """Parse a text into a tree that is inside the grammar and accounts for every token."""
     _check_words(source)
     try:
-        trees = DIALECT.parser().parse(_marked(source.tokens), source.text)
+        return _parsed(source)
+    except SqlError:
+        if source.mistakes:  # what a function that does not exist is written like is no other mistake
+            raise source.mistakes.pop() from None
+        raise
+
+
+def _parsed(source: Source) -> exp.Select | exp.Union:
+    try:
+        trees = DIALECT.parser().parse(_marked(source), source.text)
     except ParseError as error:
         raise _syntax_error(source, error.errors) from None
     match trees:
@@ -205,11 +223,13 @@ def parse(source: Source) -> exp.Select | exp.Union:
     raise _syntax_error(source, [])
 
 
-def _marked(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens, with the names of our functions marked."""
-    marked = list(tokens)
-    for at, (token, following) in enumerate(itertools.pairwise(tokens)):
-        if following.token_type is TokenType.L_PAREN and _is_function(token):
+def _marked(source: Source) -> list[Token]:
+    """Return the tokens, with the names of functions marked: of ours, and of those that do not exist."""
+    marked = list(source.tokens)
+    for at, (token, following) in enumerate(itertools.pairwise(source.tokens)):
+        if following.token_type is TokenType.L_PAREN and (
+            _is_function(token) or token.text.upper() in source.unknown_functions
+        ):
             where = (token.line, token.col, token.start, token.end)
             marked[at] = Token(TokenType.VAR, token.text.upper() + CALL, *where)
     return marked
@@ -236,7 +256,7 @@ def _check_words(source: Source) -> None:
     names = {*source.domain.columns, source.table.casefold(), *aliases}
     names |= {measure.name.casefold() for measure in source.domain.measures}
     opened: list[Token] = []
-    prefixes, before = 0, tokens[0]
+    prefixes, before, readable = 0, tokens[0], True
     for token, following in itertools.zip_longest(tokens, tokens[1:]):
         kind = token.token_type
         if kind is TokenType.SEMICOLON:
@@ -246,12 +266,17 @@ def _check_words(source: Source) -> None:
         is_name = kind in NAMES or (kind not in KEYWORDS and token.text.casefold() in names)
         is_name = is_name or (opens and _is_function(token))
         negated = kind is TokenType.NOT and token.text == "!"
-        if negated and (following is None or following.token_type is not TokenType.TILDE):
-            raise unsupported_word(source, token)
-        if not is_name and kind not in WORDS:
-            raise unsupported_word(source, token)
-        if is_name and opens and not _is_callable(token, before):
-            raise unknown_function(source, token)
+        negated = negated and (following is None or following.token_type is not TokenType.TILDE)
+        if negated or (not is_name and kind not in WORDS):
+            # A keyword of a clause that is not supported is often followed by others of the same.
+            if readable or not token.text.isalpha():
+                source.add(unsupported_word(source, token))
+            readable = False
+        elif is_name and opens and not _is_callable(token, before):
+            unknown = source.unknown_functions.setdefault(
+                token.text.upper(), unknown_function(source, token)
+            )
+            source.add(unknown)
         before = token
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if kind in OPENING:
@@ -264,6 +289,8 @@ def _check_words(source: Source) -> None:
         case = opened[-1].token_type is TokenType.CASE
         message = "CASE without END." if case else "Unclosed parenthesis."
         raise source.error(opened[-1], message, "Add END." if case else "Add ).", SqlSyntaxError)
+    if not readable:
+        raise source.mistakes.pop()
 
 
 def _is_callable(token: Token, before: Token) -> bool:
@@ -278,7 +305,9 @@ def _is_callable(token: Token, before: Token) -> bool:
 def unknown_function(source: Source, token: Token) -> SqlError:
     """Return the error for a function outside the grammar, with what comes nearest to it."""
     word = token.text.upper()
-    instead = _INSTEAD.get(word)
+    instead = INSTEAD.get(word)
+    if instead is not None:
+        instead = _about(source, token, instead)
     message = f'Unsupported function "{shortened(token.text)}".'
     if instead is None:
         known = sorted(PARSED | NAMED)
@@ -287,10 +316,24 @@ def unknown_function(source: Source, token: Token) -> SqlError:
     return source.error(token, message, instead)
 
 
-#: The nearest question for functions that cannot be answered.
-_EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY column)."
+def _about(source: Source, token: Token, instead: str) -> str:
+    """Write what comes nearest to a function with the column that it was written with."""
+    at = source.tokens.index(token) + 2
+    named = source.tokens[at].text if at < len(source.tokens) else ""
+    column = source.domain.columns.get(named.casefold())
+    if column is not None and "ORDER BY {x}" in instead and not isinstance(column.attribute, Ordered):
+        instead = _COUNTS
+    elif column is None and "ORDER BY {x}" in instead:
+        instead = "Name a column. Of the rows of a result, ORDER BY it, with LIMIT 1."
+    return instead.format(x=named if column else "column", table=source.table)
+
+
+#: The nearest question for functions that cannot be answered; `{x}` is the column that was written.
+_COUNTS = "Count its values: SELECT {x}, COUNT(*) FROM {table} GROUP BY {x}."
+_EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY {{x}})."
+_NEIGHBOUR = "Use SUM(COUNT(*)) OVER (ORDER BY ... ROWS BETWEEN {}): 0 where there is no such row."
 _LISTS = "Single values are never returned. Use GROUP BY and COUNT(*)."
-_INSTEAD = {
+INSTEAD = {
     "MIN": _EXTREME.format("0.01"),
     "MAX": _EXTREME.format("0.99"),
     "FIRST": _LISTS,
@@ -300,20 +343,21 @@ _INSTEAD = {
     "LIST": _LISTS,
     "STRING_AGG": _LISTS,
     "GROUP_CONCAT": _LISTS,
-    "MODE": "Use GROUP BY the column ORDER BY COUNT(*) DESC LIMIT 1.",
-    "APPROX_COUNT_DISTINCT": "The values of a column are public: GROUP BY it, with HAVING COUNT(*) > 0.",
-    "APPROX_QUANTILE": "Use QUANTILE_CONT(column, 0.5).",
-    "LAG": "Subtract neighbouring rows of the result instead.",
-    "LEAD": "Subtract neighbouring rows of the result instead.",
-    "NTILE": "Use RANK() OVER (ORDER BY ...).",
-    "PERCENT_RANK": "Use RANK() OVER (ORDER BY ...).",
+    "MODE": "Use SELECT {x}, COUNT(*) FROM {table} GROUP BY {x} ORDER BY COUNT(*) DESC LIMIT 1.",
+    "HISTOGRAM": _COUNTS,
+    "APPROX_COUNT_DISTINCT": "The values are public. " + _COUNTS,
+    "APPROX_QUANTILE": "Use PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {x}).",
+    "LAG": _NEIGHBOUR.format("1 PRECEDING AND 1 PRECEDING"),
+    "LEAD": _NEIGHBOUR.format("1 FOLLOWING AND 1 FOLLOWING"),
+    "NTILE": "Use quantiles, such as QUANTILE_CONT(age, [0.25, 0.5, 0.75]).",
+    "PERCENT_RANK": "Use RANK() OVER (ORDER BY COUNT(*) DESC).",
     "NOW": "Write a date as DATE '2024-12-31'.",
     "TODAY": "Write a date as DATE '2024-12-31'.",
     "RANDOM": "Questions must mean the same every time: remove it.",
-    "STRFTIME": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
-    "TO_CHAR": "Use date_trunc('month', column), YEAR(column) or MONTH(column).",
-    "ISNULL": "Write column IS NULL, or COALESCE(column, 0).",
-    "NVL": "Write COALESCE(column, 0).",
+    "STRFTIME": "Use date_trunc('month', {x}), YEAR({x}) or MONTH({x}).",
+    "TO_CHAR": "Use date_trunc('month', {x}), YEAR({x}) or MONTH({x}).",
+    "ISNULL": "Write {x} IS NULL, or COALESCE({x}, 0).",
+    "NVL": "Write COALESCE({x}, 0).",
 }
 
 
@@ -328,6 +372,10 @@ def too_deep(where: Location | None = None) -> QueryTooComplex:
 
 def _syntax_error(source: Source, errors: Iterable[dict[str, Any]]) -> SqlSyntaxError:
     where = source.locate(source.tokens[-1])
+    if len(source.tokens) > 2 and source.tokens[1].text.upper() == "TOP":
+        number = shortened(source.tokens[2].text)
+        hint = f"Write LIMIT {number} at the end."
+        return source.error(source.tokens[1], "TOP is not supported.", hint, SqlSyntaxError)
     for error in errors:
         words = error.get("highlight") or ""
         if error.get("line") and error.get("col"):
@@ -364,6 +412,8 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
             names.add(node.meta.get("start", -1))
     if not isinstance(tree, exp.Select | exp.Union):
         raise _unsupported(source, tree)
+    if source.mistakes:  # refused in any case: what else is wrong with it?
+        return tree
     _check_census(source, tree, names, Counter(expected))
     return tree
 
@@ -444,6 +494,8 @@ def _check_census(
 
 def _unexpected(source: Source, token: Token) -> SqlSyntaxError:
     hint = "Remove it, or add what is missing next to it."
+    if token.token_type is TokenType.STRING:
+        hint = f'Strings are values. Write names in double quotes: "{shortened(token.text)}".'
     return source.error(token, f'Unexpected "{shortened(token.text)}".', hint, SqlSyntaxError)
 
 

@@ -182,6 +182,8 @@ def _is_aggregated(select: exp.Select) -> bool:
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node.parent, exp.Window) and node.parent.this is node:
+        return False  # it sums rows of a result
     if isinstance(node, exp.Anonymous):
         return node.name.removesuffix(CALL) in AGGREGATE_FUNCTIONS
     return isinstance(node, _AGGREGATES)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import MAX_MISTAKES, Location, QueryError, QueryTooComplex, all_together
+from sharewell.errors import Location, QueryTooComplex
 from sharewell.query.attribute import Binned
 from sharewell.query.diagram import allow, spend
 from sharewell.query.expression import (
@@ -74,14 +73,15 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
     everything = LinearQuery.all(source.domain)
     draft = Draft(select, source, most, Aggregates(source, everything, everything))
     for name, rule in RULES:
-        clause, before = select.args.get(name), len(draft.mistakes)
+        clause, before = select.args.get(name), len(source.mistakes)
         if clause is not None:
-            with draft.collected():
+            with source.collected():
                 rule(draft, clause)
-        if len(draft.mistakes) > before and name in ("from_", "group", "expressions"):
+        if len(source.mistakes) > before and name in ("from_", "group", "expressions"):
             break  # what follows depends on it
-    if draft.mistakes:
-        raise all_together(draft.mistakes)
+    if source.mistakes:
+        draft.check_names()
+        raise source.mistakes.pop()
     if select.args.get("from_") is None:
         raise source.error(select, "Missing FROM clause.", f"Add FROM {source.table}.")
     if not draft.forms.blocks and not groups_are_listed(draft):
@@ -145,7 +145,12 @@ def from_table(draft: Draft, clause: exp.From) -> None:
 
 
 def where(draft: Draft, clause: exp.Where) -> None:
-    """WHERE selects the rows that all aggregates are over."""
+    """WHERE selects the rows that all aggregates are over; it may use aliases of the SELECT list."""
+    for column in list(clause.find_all(exp.Column)):
+        known = isinstance(column.this, exp.Star) or draft.source.find(column.this)
+        alias = None if known else draft.aliased(column)
+        if alias is not None and not has_aggregate(draft, alias):
+            column.replace(exp.Paren(this=alias.copy()))
     draft.aggregates.rows = draft.aggregates.select(clause.this)
 
 
@@ -218,7 +223,7 @@ def _grouping_sets(
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
     """The SELECT list has grouped columns, aggregates, and what is computed from them."""
     for node in items:
-        with draft.collected():
+        with draft.source.collected():
             item = draft.item(node.unalias())
             draft.items.append(item)
             draft.shown += not isinstance(item, GroupKey)
@@ -301,8 +306,6 @@ class Draft:
     order: tuple[OrderKey, ...] = ()
     limit: int | None = None
     offset: int = 0
-    #: What is wrong with the text, in the order in which it is read.
-    mistakes: list[QueryError] = field(default_factory=list)
     #: The columns of grouped expressions, by what they are written as.
     grouped_texts: dict[str, AnyColumn] = field(default_factory=dict)
     #: The distinct items of each alias.
@@ -311,17 +314,13 @@ class Draft:
     def __post_init__(self) -> None:
         self._translator = Translator(self.source, self._leaf)
 
-    @contextmanager
-    def collected(self) -> Iterator[None]:
-        """Collect a mistake, so that the others of the text are found too."""
-        try:
-            yield
-        except QueryTooComplex:
-            raise
-        except QueryError as error:
-            self.mistakes.append(error)
-            if len(self.mistakes) > MAX_MISTAKES:
-                raise all_together(self.mistakes) from None
+    def check_names(self) -> None:
+        """Collect all names of the text that do not exist."""
+        for column in self.select.find_all(exp.Column):
+            is_name = isinstance(column.this, exp.Identifier)
+            if is_name and not self.source.find_measure(column) and not self.aliased(column):
+                with self.source.collected():
+                    self.source.column(column)
 
     # Items
 
@@ -330,7 +329,8 @@ class Draft:
         node = node.unnest()
         if node.is_star:
             message = "SELECT * is not supported: single rows are never returned."
-            raise self.source.error(node, message, "Write SELECT COUNT(*).")
+            hint = f"Write SELECT COUNT(*). DESCRIBE {self.source.table} lists the columns."
+            raise self.source.error(node, message, hint)
         translated = self._translator.translate(node)
         # An alias may stand for an expression that has aliases again, twice in each.
         size = size_of(translated)
@@ -496,12 +496,14 @@ class Draft:
             node = self.select.expressions[self.position(node)].unalias().unnest()
         if isinstance(node, exp.Column):
             is_column = isinstance(node.this, exp.Identifier) and self.source.find(node.this)
-            alias = None if is_column else self._aliased(node)
+            alias = None if is_column else self.aliased(node)
             if alias is None:
                 return self.source.column(node)
             node = alias
         if isinstance(node, exp.Column):
             return self.source.column(node)
+        for function in node.find_all(exp.Anonymous) if self.source.unknown_functions else ():
+            self.check_function(function)
         if has_aggregate(self, node):
             message = "GROUP BY cannot contain aggregates."
             raise self.source.error(node, message, "Group by columns, or expressions of them.")
@@ -519,7 +521,13 @@ class Draft:
         self.grouped_texts[_text(node)] = column
         return column
 
-    def _aliased(self, node: exp.Column) -> exp.Expr | None:
+    def check_function(self, node: exp.Anonymous) -> None:
+        """Refuse a function that does not exist."""
+        unknown = self.source.unknown_functions.get(node.name.removesuffix(CALL))
+        if unknown is not None:
+            raise unknown
+
+    def aliased(self, node: exp.Column) -> exp.Expr | None:
         """Return the item of the SELECT list that an alias names."""
         item = self._items_by_alias.get(_name_key(node))
         found: exp.Expr | None = item and item.unalias().unnest()

@@ -6,14 +6,16 @@ import difflib
 import itertools
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlglot import Token, TokenError, TokenType, exp
 from sqlglot.dialects import DuckDB
 
 from sharewell.errors import (
+    MAX_MISTAKES,
     Location,
     QueryError,
     QueryTooComplex,
@@ -21,6 +23,7 @@ from sharewell.errors import (
     SqlSyntaxError,
     Suggestion,
     UnknownName,
+    all_together,
 )
 from sharewell.query.attribute import Category
 from sharewell.query.domain import Column, Domain
@@ -65,6 +68,10 @@ class Source:
     domain: Domain
     table: str
     tokens: tuple[Token, ...] = ()
+    #: What is wrong with the text, as far as it has been found.
+    mistakes: list[QueryError] = field(default_factory=list, compare=False)
+    #: The functions that do not exist, and what is wrong with them.
+    unknown_functions: dict[str, QueryError] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, text: str, domain: Domain, table: str) -> Source:
@@ -90,6 +97,30 @@ class Source:
         if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
         return cls(text, domain, table, tuple(tokens))
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Collect a mistake, so that the others of the text are found too."""
+        try:
+            yield
+        except QueryTooComplex:
+            raise
+        except QueryError as error:
+            self.add(error)
+
+    def add(self, mistake: QueryError) -> None:
+        """Add a mistake; raise all if they are many."""
+        self.mistakes.append(mistake)
+        if len(self.mistakes) > MAX_MISTAKES:
+            raise self.all_mistakes() from None
+
+    def all_mistakes(self) -> QueryError:
+        """Return the first mistake of the text, with the others in its hint."""
+
+        def place(mistake: QueryError) -> tuple[int, int]:
+            return (mistake.where.line, mistake.where.column) if mistake.where else (0, 0)
+
+        return all_together(sorted(dict.fromkeys(self.mistakes), key=place))
 
     # Names
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sharewell.errors import QueryError, QueryTooComplex, all_together
+from sharewell.errors import QueryTooComplex
 from sharewell.query.expression import (
     Aggregate,
     Average,
@@ -46,16 +46,11 @@ def compile_union(tree: exp.Union, source: Source, most: int) -> Statement:
     """Compile a UNION ALL; refuse one that needs more than `most` queries."""
     selects = _selects(tree, source)
     parts: list[Statement] = []
-    mistakes: list[QueryError] = []
     for select in selects:
-        try:
+        with source.collected():
             parts.append(_part(select, source, most))
-        except QueryTooComplex:
-            raise
-        except QueryError as error:
-            mistakes.append(error)
-    if mistakes:
-        raise all_together(mistakes)
+    if source.mistakes:
+        raise source.mistakes.pop()
     widths = [len(part.outputs) for part in parts]
     for select, width in zip(selects, widths, strict=True):
         if width != widths[0]:

@@ -1,14 +1,13 @@
-"""Windows over the rows of a result: totals, running totals and ranks.
+"""Windows over the rows of a result: totals, running and moving totals, and ranks.
 
 The rows are the groups, all of them public, so a window sums answers that are bought anyway.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -27,6 +26,8 @@ def compile_window(draft: Draft, node: exp.Window) -> Expression:
     order = _order(draft, node)
     inner = node.this
     name = inner.name.removesuffix(CALL) if isinstance(inner, exp.Anonymous) else ""
+    if name in draft.source.unknown_functions:
+        raise draft.source.unknown_functions[name]
     if name in WINDOW_FUNCTIONS:
         if not order:
             message = f"{name} requires an order."
@@ -43,13 +44,18 @@ def compile_window(draft: Draft, node: exp.Window) -> Expression:
         message = f"{draft.source.quote(inner.this)} has no totals over rows of the result."
         hint = "Use COUNT(*), or the SUM of a column that is not known by bins."
         raise draft.source.error(node, message, hint)
-    sums = _running(draft, node, terms, partitions, order) if order else _totals(terms, partitions)
+    if order:
+        frames = _frames(draft, node, partitions, order)
+        sums = _sums(draft, terms, frames)
+    else:
+        members = defaultdict[int, list[int]](list)
+        for row, part in enumerate(partitions):
+            members[part].append(row)
+        frames = [(members[part], 0, len(members[part])) for part in partitions]
+        sums = _totals(terms, partitions)
     if isinstance(inner, exp.Avg):
-        if order:
-            message = "A running average is not supported."
-            raise draft.source.error(node, message, "Remove ORDER BY from the window, or use SUM.")
-        sizes = Counter(partitions)
-        sums = draft.forms.scaled(sums, [Fraction(1, sizes[part]) for part in partitions])
+        factors = [Fraction(1, max(1, end - start)) for _, start, end in frames]
+        sums = draft.forms.scaled(sums, factors)
     return Linear(draft.forms.add_all(sums))
 
 
@@ -89,49 +95,79 @@ def _totals(terms: Sequence[Terms], partitions: Sequence[int]) -> list[Terms]:
     return [found[part] for part in partitions]
 
 
-def _running(
-    draft: Draft,
-    node: exp.Window,
-    terms: Sequence[Terms],
-    partitions: Sequence[int],
-    order: Sequence[OrderKey],
-) -> list[Terms]:
-    """Sum from the first row of the partition on; rows that are equal in the order have the same sum."""
-    spec = node.args.get("spec")
-    if spec is not None and not (
-        spec.args.get("start") == "UNBOUNDED"
-        and spec.args.get("start_side") == "PRECEDING"
-        and spec.args.get("end") in (None, "CURRENT ROW")
-    ):
-        message = "Only windows from the first row to the current one are supported."
-        raise draft.source.error(node, message, "Remove ROWS BETWEEN.")
+#: The rows of a partition in their order, and where those that a window sums start and end.
+Frame = tuple[list[int], int, int]
+
+
+def _frames(
+    draft: Draft, node: exp.Window, partitions: Sequence[int], order: Sequence[OrderKey]
+) -> list[Frame]:
+    """Return the frame of each row; without ROWS, it ends with the last row equal in the order."""
     keys = []
     for key in order:
         if not isinstance(key.source, GroupKey):
             message = "A running total requires an order by grouped columns."
             raise draft.source.error(node, message, "Order by a column of GROUP BY.")
         keys.append((key, key.source.ranks))
-    found: list[Terms] = [{}] * len(terms)
+    spec = node.args.get("spec")
+    bounds = _bounds(draft, node, spec) if spec is not None else (None, 0)
+    one_by_one = spec is not None and spec.args.get("kind") == "ROWS"
+    if not one_by_one and bounds != (None, 0):
+        message = "Only ROWS can be counted from the current row."
+        raise draft.source.error(node, message, "Write ROWS BETWEEN in place of RANGE BETWEEN.")
+    found: list[Frame] = [([], 0, 0)] * len(partitions)
     parts: dict[int, list[int]] = defaultdict(list)
     for row, part in enumerate(partitions):
         parts[part].append(row)
-    one_by_one = spec is not None and spec.args.get("kind") == "ROWS"
     for rows in parts.values():
         for key, ranks in reversed(keys):
             nulls = [row for row in rows if ranks[row] is None]
             known = [row for row in rows if ranks[row] is not None]
             known.sort(key=ranks.__getitem__, reverse=key.descending)  # type: ignore[arg-type]
             rows = nulls + known if key.nulls_first else known + nulls
-        total: Terms = {}
-        for _, equal in groupby(
-            rows, lambda row: row if one_by_one else tuple(ranks[row] for _, ranks in keys)
-        ):
-            peers = list(equal)
+        ends = {tuple(ranks[row] for _, ranks in keys): at + 1 for at, row in enumerate(rows)}
+        for at, row in enumerate(rows):
+            if one_by_one:
+                first, last = bounds
+                start = 0 if first is None else min(max(0, at + first), len(rows))
+                end = len(rows) if last is None else min(max(start, at + last + 1), len(rows))
+            else:
+                start, end = 0, ends[tuple(ranks[row] for _, ranks in keys)]
+            found[row] = (rows, start, end)
+    return found
+
+
+def _bounds(draft: Draft, node: exp.Window, spec: exp.WindowSpec) -> tuple[int | None, int | None]:
+    """Return the first and the last row of a frame, counted from the current one; None is unbounded."""
+
+    def bound(at: str) -> int | None:
+        written, side = spec.args.get(at), spec.args.get(f"{at}_side")
+        if written in (None, "CURRENT ROW"):
+            return 0
+        if written == "UNBOUNDED":
+            return None
+        number = draft.constant(written) if isinstance(written, exp.Expr) else None
+        if not isinstance(number, Fraction) or number < 0 or number.denominator != 1:
+            message = "ROWS BETWEEN requires whole numbers of rows."
+            raise draft.source.error(node, message, "Example: ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING.")
+        return int(number) * (-1 if side == "PRECEDING" else 1)
+
+    return bound("start"), bound("end")
+
+
+def _sums(draft: Draft, terms: Sequence[Terms], frames: Sequence[Frame]) -> list[Terms]:
+    """Sum the terms of each frame; one that only goes on from another is computed from it."""
+    known: dict[tuple[int, int], tuple[int, Terms]] = {}
+    found: list[Terms] = [{}] * len(terms)
+    for row in sorted(range(len(frames)), key=lambda row: frames[row][2]):
+        rows, start, end = frames[row]
+        before, total = known.get((id(rows), start), (start, {}))
+        if before != end:
             total = dict(total)
-            for row in peers:
-                for place, factor in terms[row].items():
+            for each in rows[before:end]:
+                for place, factor in terms[each].items():
                     total[place] = total.get(place, Fraction(0)) + factor
             draft.forms.compute(total)
-            for row in peers:
-                found[row] = total
+            known[id(rows), start] = end, total
+        found[row] = total
     return found
