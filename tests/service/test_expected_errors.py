@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sharewell import Boolean, Budget, Category, DataVector, Domain, Integer, compile_sql
-from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer
+from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answer
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.curator import Curator
 from sharewell.service import serialization
@@ -116,3 +116,17 @@ def test_a_group_whose_divisor_may_be_0_leaves_the_errors_of_the_others_known():
         assert offer.errors[0] is not None
         assert offer.group_sizes == ((1000, 1000),)
         assert "that of 1 number is not known in advance" in repr(quote)
+
+
+def test_gaussian_noise_is_quoted_with_its_own_factor(data):
+    mechanism = mechanism_on(data, SeededNoise(6), Budget.zcdp(1, "1e-6"))
+    statement = compile_sql(f"SELECT COUNT(*), {PERCENT} FROM people WHERE town = 'a'", DOMAIN)
+    ask(mechanism, statement)
+    quote = serialization.quote(mechanism, statement, "ann")
+    assert quote.critical == mechanism.critical == GAUSSIAN_CRITICAL
+    assert quote.free is not None
+    for errors, [own] in zip(
+        quote.free.errors, widths(ask(mechanism, statement, pay=False)), strict=True
+    ):
+        assert errors is not None
+        assert quote.critical * errors[0] == pytest.approx(own, rel=1e-3)

@@ -38,9 +38,6 @@ Items = list[RenderableType]
 BAR_WIDTH = 20
 #: Rows of a result, and labels of a column, that are printed; `--json` prints all.
 MAX_ROWS, MAX_LABELS = 200, 8
-#: Half-width of a 95% interval in standard errors, for one draw of Laplace noise. Sums of draws and
-#: Gaussian noise need less, so a quote does not understate.
-QUANTILE = 2.1184
 
 #: How hints word a suggested change for Python, and how the command line does.
 REWORDED_HINTS = {
@@ -258,8 +255,8 @@ def format_payment(result: wire.Result) -> str:
 def render_quote(quote: wire.Quote) -> Items:
     """Render cost and margin of error, paid and free, and the budget left."""
     names = quote.number_columns
-    paid = _format_offer(quote.paid, "over budget", names)
-    free = _format_offer(quote.free, "nothing free", names)
+    paid = _format_offer(quote, quote.paid, "over budget")
+    free = _format_offer(quote, quote.free, "nothing free")
     rows = zip(("cost", *(f"± {name}" for name in names)), paid, free, strict=True)
     most = f"At most {pluralize(quote.groups, 'row')}. " if quote.groups > 1 else ""
     left = f"You have {format_amount(quote.means)} left"
@@ -276,7 +273,7 @@ def format_quote(quote: wire.Quote) -> str:
     """Format a quote in one line, with the margin of error of a single column of numbers."""
 
     def margin(offer: wire.Offer) -> str:
-        _, *margins = _format_offer(offer, "", quote.number_columns)
+        _, *margins = _format_offer(quote, offer, "")
         return f", ± {margins[0]}" if len(margins) == 1 else ""
 
     if quote.paid is None:
@@ -291,12 +288,16 @@ def format_quote(quote: wire.Quote) -> str:
     return f"{paid}; free with --free{margin(quote.free)}"
 
 
-def _format_offer(offer: wire.Offer | None, missing: str, names: Sequence[str]) -> list[str]:
+def _format_offer(quote: wire.Quote, offer: wire.Offer | None, missing: str) -> list[str]:
     """Format the cost of an offer and the margin of error of each column."""
     if offer is None:
-        return [missing, *("-" for _ in names)]
+        return [missing, *("-" for _ in quote.number_columns)]
     sizes = offer.group_sizes or (None,) * len(offer.errors)
-    return [_format_cost(offer.cost), *map(_format_margin, offer.errors, sizes)]
+    margins = [
+        _format_margin(extremes and (quote.critical * extremes[0], quote.critical * extremes[1]), own)
+        for extremes, own in zip(offer.errors, sizes, strict=True)
+    ]
+    return [_format_cost(offer.cost), *margins]
 
 
 def _format_unknown(quote: wire.Quote) -> str:
@@ -315,7 +316,7 @@ def _format_margin(extremes: tuple[float, float] | None, sizes: tuple[int, int] 
     """Format the half-width of a 95% interval: its range over rows, and the sizes of their groups."""
     if extremes is None:
         return "unknown"
-    most, least = (QUANTILE * error for error in extremes)
+    most, least = extremes
     high, low = format_number(most, most), format_number(least, most)
     if high == low:
         return f"{high}{format_group_sizes(sizes and sizes[:1])}"

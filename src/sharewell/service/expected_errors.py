@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 
-from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer
+from sharewell.mechanisms.base import Answer
 from sharewell.query.expression import Expression, Quantile, Ratio, Spread, numbers
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import is_undetermined
@@ -39,10 +39,12 @@ class ExpectedErrors:
         errors: Sequence[float | None],
         released: Sequence[Answer] | None,
         size: float,
+        critical: float,
     ) -> None:
         self.statement = statement
         self.errors = errors
         self.size = size
+        self.critical = critical
         #: What is released of each answer; None where that does not determine it.
         self.released: list[Answer | None] = [None] * len(errors)
         if released is not None:
@@ -72,7 +74,7 @@ class ExpectedErrors:
             size = min(each for each in sizes if each is not None) if None not in sizes else None
             if doubt == 0:
                 interval = field(row).interval
-                found.append((interval and (interval[1] - interval[0]) / 2 / LAPLACE_CRITICAL, size))
+                found.append((interval and (interval[1] - interval[0]) / 2 / self.critical, size))
             else:
                 found.append((None if math.isnan(doubt) else doubt, None))
         return found
@@ -172,7 +174,7 @@ class ExpectedErrors:
         value = self.values[at]
         if value is None or not math.isfinite(error):
             return Answer(math.nan, math.inf, (-math.inf, math.inf), "measured")
-        reach = LAPLACE_CRITICAL * error
+        reach = self.critical * error
         block = bisect_right(self.statement.starts, at) - 1
         before = self.released[at]
         return Answer(

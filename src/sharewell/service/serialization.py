@@ -17,7 +17,7 @@ from sharewell.cancellation import checked
 from sharewell.config.check import LITTLE_GAIN
 from sharewell.config.config import Config
 from sharewell.errors import LedgerCorrupt, SharewellError
-from sharewell.mechanisms.base import Answer, Mechanism, Prospect
+from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer, Mechanism, Prospect
 from sharewell.privacy.ledger import SECRET, Answered, AnsweredFree, Ending, Event
 from sharewell.query.attribute import Attribute
 from sharewell.query.block import Block
@@ -98,6 +98,7 @@ def quote(
         groups,
         released,
         _assumed_size(len(statement.group_labels), population),
+        mechanism.critical,
     )
 
 
@@ -161,18 +162,19 @@ def quote_message(
     groups: Mapping[Average, Sequence[Group]] | None = None,
     released: Sequence[Answer] | None = None,
     size: float = ASSUMED_SIZE,
+    critical: float = LAPLACE_CRITICAL,
 ) -> wire.Quote:
     """A quote, from the standard errors of all answers with and without paying; None: impossible."""
     rows = len(statement.group_labels)
     gains_little = paid is not None and free is not None and cost > 0 and _gains_little(paid, free)
-    paid_offer, free_offer = (
-        None
-        if errors is None
-        else _offer(
-            statement, price, errors, groups or {}, ExpectedErrors(statement, errors, released, size)
-        )
-        for price, errors in ((cost, paid), (Fraction(0), free))
-    )
+
+    def offer(price: Fraction, errors: Sequence[float | None] | None) -> wire.Offer | None:
+        if errors is None:
+            return None
+        expected = ExpectedErrors(statement, errors, released, size, critical)
+        return _offer(statement, price, errors, groups or {}, expected)
+
+    paid_offer, free_offer = offer(cost, paid), offer(Fraction(0), free)
     if free_offer is not None and free_offer.undetermined and not any(free_offer.errors):
         free_offer = None
     return wire.Quote(
@@ -182,6 +184,7 @@ def quote_message(
         paid=paid_offer,
         free=free_offer,
         means=funds,
+        critical=critical,
         notes=(*notes(statement), *((GAINS_LITTLE,) if gains_little else ())),
     )
 

@@ -307,8 +307,9 @@ class Offer(Message):
     each such column the largest standard errors of its sums and of its counts. `group_sizes` has the
     numbers of rows in the groups for which the largest and the smallest error of an average, a ratio of
     counts or a quantile are stated. The error of a computed number is half its expected 95 % interval,
-    divided by 2.1184. Numbers that nothing determines, which are NULL in the result, are counted in
-    `undetermined`; others without a known error, such as ratios whose divisor may be 0, in `unknown`.
+    divided by the quote's `critical`. Numbers that nothing determines, which are NULL in the result, are
+    counted in `undetermined`; others without a known error, such as ratios whose divisor may be 0, in
+    `unknown`.
     """
 
     cost: Amount
@@ -337,6 +338,8 @@ class Quote(Message):
     free: Offer | None
     #: The asking analyst's remaining budget.
     means: Amount
+    #: Half the width of a 95 % interval in standard errors: 1.96 where the noise is Gaussian.
+    critical: float = 2.1184
     #: Sentences to read before asking.
     notes: tuple[str, ...] = ()
 

@@ -5,9 +5,6 @@ import { mend } from "./editor.jsx";
 import { correction } from "./mistakes.js";
 import { ask, asking, budget, dataset, draft, inQuestions, pending, sql } from "./state.js";
 
-/** Half the width of a 95 % interval in standard errors: of Gaussian noise, and of one draw of Laplace noise. */
-const QUANTILES = { zcdp: 1.96, pure: 2.1184 };
-
 /** So many columns of numbers are quoted one by one; of more, the least and the largest error. */
 const MOST_NAMED = 2;
 
@@ -17,8 +14,7 @@ const PAUSED = "The curator has paused the dataset: no question is accepted unti
 function precision(quote, offer) {
   const names = quote.columns.filter((each) => each.kind === "number").map((each) => each.name);
   if (!names.length) return "public, without noise";
-  const quantile = QUANTILES[dataset.value?.currency] ?? QUANTILES.pure;
-  const known = offer.errors.map((pair, at) => pair && [quantile * pair[0], names[at]]).filter(Boolean);
+  const known = offer.errors.map((pair, at) => pair && [quote.critical * pair[0], names[at]]).filter(Boolean);
   if (!known.length) return "precision not known in advance";
   const show = (half) => `± ${number(half, half)}`;
   if (names.length === 1) return show(known[0][0]);
