@@ -68,6 +68,36 @@ def test_a_view_over_two_files_is_checked_begun_and_asked(path):
         }
 
 
+def test_squares_and_products_are_those_of_the_rows_of_a_view(path):
+    view = VIEW.replace(
+        "COUNT(v.fee) AS visits", "COUNT(v.fee) AS visits, SUM(TRY_CAST(v.fee AS DOUBLE)) AS paid"
+    )
+    measures = """
+[measures.paid]
+low = 0
+high = 10
+step = 1
+square = true
+products = ["number"]
+[measures.number]
+column = "visits"
+low = 0
+high = 4
+step = 1
+[budget]
+"""
+    path.write_text(CONFIG.replace(VIEW, view).replace("[budget]", measures).replace("= 50", "= 5000"))
+    begin(read_config(path))
+    with sharewell.open(path, analyst="ann") as session:
+        sums = "SUM(paid), SUM(paid * paid), SUM(paid * number), VAR_POP(paid), CORR(paid, visits)"
+        [found] = session.ask(f"SELECT {sums} FROM people").rows
+    # Ann has paid 3 on two visits, and Bob 3 on one; Cem has none.
+    paid, squares, products, variance, correlation = (number.value for number in found)
+    assert [round(each) for each in (paid, squares, products)] == [6, 18, 9]
+    assert variance == pytest.approx(0, abs=0.5)
+    assert correlation is None or -1 <= correlation <= 1
+
+
 def test_the_number_of_people_is_that_of_rows_where_each_has_one(path):
     begin(read_config(path))
     with sharewell.open(path, analyst="ann") as session:

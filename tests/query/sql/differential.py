@@ -30,7 +30,8 @@ COLUMNS = Domain(
     ]
 )
 #: Every row's wage is twice its age.
-DOMAIN = Domain(COLUMNS.attributes, [Measure("wage", "wage", 0, 10, 1, nullable=False)])
+WAGE = Measure("wage", "wage", 0, 10, 1, nullable=False)
+DOMAIN = Domain(COLUMNS.attributes, [WAGE], [("wage", "wage")])
 
 
 class Writer:
@@ -151,7 +152,9 @@ class Writer:
             f"QUANTILE_CONT(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
             f"QUANTILE_DISC(age, {r.choice(['0.1', '0.5', '0.75', '0.9'])})",
             f"PERCENTILE_CONT({r.choice(['0.25', '0.5'])}) WITHIN GROUP (ORDER BY age)",
-            f"{r.choice(['STDDEV', 'VARIANCE', 'STDDEV_POP', 'VAR_POP'])}(age)",
+            f"{r.choice(['STDDEV', 'VARIANCE', 'STDDEV_POP', 'VAR_POP'])}({r.choice(['age', 'wage'])})",
+            f"{self.one('SUM', 'AVG')}({self.one('wage * wage', 'wage ** 2', '(wage - 3) * wage')})",
+            f"{r.choice(['COVAR_POP', 'COVAR_SAMP'])}({r.choice(['wage, age', 'age, wage'])})",
         )
 
     def result(self, depth: int, grouped: bool) -> str:
@@ -195,6 +198,8 @@ class Writer:
             return self.windowed()
         if chance < 0.40:
             return self.quantiles()
+        if chance < 0.43:
+            return self.lines()
         return self.aggregated()
 
     def grouped(self, columns: list[str], items: list[str], where: str = "") -> str:
@@ -269,6 +274,13 @@ class Writer:
         name = self.one("QUANTILE_CONT", "QUANTILE_DISC")
         columns = self.columns()[:1] if r.random() < 0.6 else []
         return self.grouped(columns, [f"{name}(age, [{fractions}]) AS v0"])
+
+    def lines(self) -> str:
+        """Correlations and lines, which DuckDB gives as NaN where a column is constant."""
+        name = self.one("CORR", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_COUNT")
+        pair = self.one("wage, age", "age, wage", "wage, wage")
+        columns = self.columns()[:1] if self.random.random() < 0.6 else []
+        return self.grouped(columns, [f"{name}({pair}) AS v0"], self.one("", self.condition(1)))
 
     def aggregated(self) -> str:
         """Aggregates and what is computed from them, by groups of expressions."""
@@ -400,8 +412,11 @@ def run(count: int, first: int = 0) -> Counter[str]:
     found: Counter[str] = Counter()
     cells = np.random.default_rng(first).integers(1, 3, COLUMNS.size)
     ages = np.indices(COLUMNS.shape)[0].ravel()
-    # The second vector has the sums of wages, less 5 for each row: the middle of the bounds.
-    counts = np.stack([cells, cells * (2 * ages - 5)], axis=-1).ravel()
+    # The second vector has the sums of wages, less 5 for each row: the middle of the bounds. The third
+    # has those of their squares, each less the middle of its own.
+    centred = 2 * ages - 5
+    [square] = DOMAIN.product_vectors
+    counts = np.stack([cells, cells * centred, cells * (centred**2 - square.middle)], axis=-1).ravel()
     with duckdb_with(COLUMNS, cells) as ask:
         ask("ALTER TABLE people ADD COLUMN wage INTEGER")
         ask("UPDATE people SET wage = 2 * age")
