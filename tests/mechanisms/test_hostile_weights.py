@@ -291,6 +291,42 @@ def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(
                 assert abs(Fraction(value) - expected[0]) <= 1e-3 * math.sqrt(expected[1])
 
 
+@pytest.mark.parametrize("variance", [1e4, 1e8, 1e10, 1e14])
+@pytest.mark.parametrize("most_rows", [512, 8], ids=["few rows", "many rows"])
+def test_a_table_bought_whole_keeps_no_other_analyst_from_buying(variance, most_rows, monkeypatch):
+    """Added to a vague seed it would be too large to be written out; so it stays rows."""
+    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", most_rows)
+    domain = Domain([Integer("a", 0, 5), Integer("b", 0, 2)])
+    known, exact = Reconstruction(MarginalSeed.of(domain, [("b",)])), ExactMeasured(domain.size)
+    rng = np.random.default_rng(int(math.log10(variance)))
+    table = [LinearQuery.of(domain, a=[at]) for at in range(6)]
+    asked = [LinearQuery.of(domain, b=[0, 2]), LinearQuery.of(domain, b=[1], a=[3])]
+
+    seed_rows = marginal_cells(domain, [("b",)])
+    values = np.rint(rng.normal(100, variance**0.5, len(seed_rows)))
+    known.observe_seed(values, np.full(len(seed_rows), variance))
+    batches = [
+        (table, np.arange(6) * 10.0),
+        ([asked[0]], np.array([90.0])),
+        ([asked[1]], np.array([7.0])),
+    ]
+    for row, value in zip(seed_rows, values.tolist(), strict=True):
+        exact.add(row.to_vector().tolist(), value, variance)
+    for rows, bought in batches:
+        assert known.suits(rows, np.full(len(rows), 2.0))
+        known.observe(rows, bought, np.full(len(rows), 2.0))
+        for row, value in zip(rows, bought.tolist(), strict=True):
+            exact.add(row.to_vector().tolist(), value, 2.0)
+    queries = [*asked, *table, *seed_rows, LinearQuery.all(domain)]
+    for query, value, after in zip(queries, *known.estimate(queries), strict=True):
+        expected = exact.estimate(query.to_vector().tolist())
+        assert expected is not None
+        assert after == pytest.approx(float(expected[1]), rel=1e-6)
+        assert abs(Fraction(value) - expected[0]) <= 1e-3 * math.sqrt(expected[1])
+    absorbed = known.measurements.seed_count == 9
+    assert absorbed == (most_rows == 512 or variance == 1e4)
+
+
 # Seeds of more rows than are written out
 
 

@@ -188,6 +188,11 @@ class Measurements:
         marginals = self.marginals.size if self.marginals else 0
         return marginals + sum(part.weighted.size for part in self.products.values())
 
+    def marginals_variance(self) -> float:
+        """The largest variance of a row of the seed's marginals."""
+        parts = self.marginals.measured_parts() if self.marginals else ()
+        return max((1 / precision for _, precision, _ in parts), default=0.0)
+
     def seed_rows(self) -> MeasurementBatch:
         """The rows of the seed that were measured, written out."""
         rows, values, variances = list[LinearQuery](), [np.zeros(0)], [np.zeros(0)]

@@ -145,7 +145,11 @@ class Reconstruction:
             self._start_again()
 
     def _completed_by(self, batch: MeasurementBatch) -> set[tuple[int, int, float]]:
-        """The marginals, with data vector and variance, of which these are the last rows."""
+        """The marginals, with data vector and variance, of which these are the last rows.
+
+        None where a vague seed would get too many rows to be written out: what one analyst buys must
+        not keep another from buying (see `suits`).
+        """
         shape = self.measurements.strategy.domain.shape
         new: dict[tuple[int, int, float], set[int]] = {}
         for row, variance in zip(batch.rows, batch.variances.tolist(), strict=True):
@@ -155,11 +159,16 @@ class Reconstruction:
             mask: math.prod(n for level, n in enumerate(shape) if mask >> level & 1)
             for mask, _, _ in new
         }
-        return {
+        completed = {
             key
             for key, cells in new.items()
             if len(cells | self._cells.get(key, {}).keys()) == sizes[key[0]]
         }
+        rows = self.measurements.seed_count + sum(sizes[mask] for mask, _, _ in completed)
+        passes_limit = bool(completed) and rows > MOST_SEED_ROWS and self._writes_seed_out
+        if passes_limit and self.measurements.marginals_variance() > VAGUE * batch.least_variance:
+            return set()
+        return completed
 
     def _start_again(self) -> None:
         """Drop what no longer holds when the seed has changed."""
