@@ -84,7 +84,7 @@ def test_a_dataset_is_paused_even_where_the_ledger_cannot_say_so(config, monkeyp
         with monkeypatch.context() as broken:
             broken.setattr(service.ledger, "append_many", fail)
             service.pause("curator")
-        assert service.tokens.paused
+        assert service.tokens.read().paused
     with DatasetService.open(config):
         pass
     assert actions(config)[-1][1] == "pause"

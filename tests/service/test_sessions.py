@@ -64,7 +64,7 @@ def test_a_session_ends_after_twelve_hours(store, tokens, clock):
 
 
 def test_a_session_ends_by_signing_out(store, tokens, clock):
-    first, second = begin(store, tokens), store.begin(next(iter(tokens.ids)))
+    first, second = begin(store, tokens), store.begin(next(iter(tokens.read().records)))
     store.end(first)
     assert store.owner(first) is None
     assert store.owner(second) == ANN

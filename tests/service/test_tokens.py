@@ -94,13 +94,13 @@ def test_a_revoked_token_opens_nothing(path):
 def test_tokens_and_the_pause_outlive_the_process(path):
     first = TokenStore(path)
     token = first.issue("ann", "analyst")
-    assert first.paused is False
+    assert first.read().paused is False
     first.pause()
     again = TokenStore(path)
     assert again.authenticate(token) == ANN
-    assert again.paused is True
+    assert again.read().paused is True
     again.resume()
-    assert first.paused is False
+    assert first.read().paused is False
     assert first.authenticate(token) == ANN
 
 
@@ -261,7 +261,7 @@ def test_a_token_issued_rotated_or_revoked_by_another_process_counts_at_once(pat
         pauses = []
         for change in (other.pause, other.resume):
             change()
-            pauses.append(server.paused)
+            pauses.append(server.read().paused)
         assert pauses == [True, False]
         former = token
     other.revoke("ann", "analyst")
@@ -306,7 +306,7 @@ def test_whoever_changes_the_file_keeps_others_from_it(path, monkeypatch):
         access.pause()
     lock.release()
     access.pause()
-    assert access.paused
+    assert access.read().paused
 
 
 GOOD = {"name": "ann", "role": "analyst", "id": "a" * 12, "sha256": "0" * 64}
@@ -373,7 +373,7 @@ def test_a_file_lost_while_the_server_runs_lets_nobody_new_in_and_says_so(path, 
     for _ in range(3):
         assert access.authenticate(token) == ANN
         assert access.authenticate(new) is None
-    assert access.paused
+    assert access.read().paused
     assert str(path) in str(access.failure)
     assert len(caplog.records) == 1
     assert "new tokens are not accepted" in caplog.text
@@ -407,5 +407,5 @@ def test_a_link_stays_a_link(path, tmp_path):
     access = TokenStore(path)
     access.pause()
     assert path.is_symlink()
-    assert TokenStore(real).paused
+    assert TokenStore(real).read().paused
     assert access.authenticate(token) == ANN

@@ -177,15 +177,9 @@ class DatasetService:
             dataset._close_ledger = opened.pop_all().close
             return dataset
 
-    def authenticate(self, token: str) -> Principal | None:
-        """The holder of a token; None for unknown tokens, and for curators who are no longer named."""
-        return self._admit(self.tokens.authenticate(token))
-
-    def authenticate_session(self, secret: str) -> Principal | None:
-        """The owner of a browser's session; None as for a token, and once the session has ended."""
-        return self._admit(self.sessions.owner(secret))
-
-    def _admit(self, found: Principal | None) -> Principal | None:
+    def authenticate(self, token: str = "", *, session: str = "") -> Principal | None:
+        """The owner of a token or of a browser's session; None also for curators no longer named."""
+        found = self.tokens.authenticate(token) if token else self.sessions.owner(session)
         if found and found.role == "curator" and found.name not in self.config.service.curators:
             return None
         return found
@@ -202,7 +196,7 @@ class DatasetService:
 
     def dataset(self) -> wire.DatasetInfo:
         """What is public about the dataset."""
-        return self._info.model_copy(update={"paused": self.tokens.paused})
+        return self._info.model_copy(update={"paused": self.tokens.read().paused})
 
     def quote(
         self, analyst: str, sql: str, *, cancelled: Callable[[], bool] = lambda: False
@@ -217,7 +211,7 @@ class DatasetService:
             if cancelled():
                 raise RequestError("The quote was cancelled.", hint="Ask for it again.")
 
-        statement = self._compile_new(self._count_people(sql))
+        statement = self._compile_new(self._read_sql(sql))
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         estimate_seconds(mechanism, statement, self.config.service, pay=True)
@@ -252,22 +246,20 @@ class DatasetService:
         pay: bool = True,
         key: str | None = None,
         deadline: float = math.inf,
-        paused: bool | None = None,
     ) -> Submission:
         """Submit a question; a key that was used before gives the submission of that time.
 
         A question that is not taken up until the deadline, on the monotonic clock, is refused before it
-        is stored. `paused` is what the access file said when the analyst was authenticated; with None,
-        it is read now.
+        is stored.
         """
-        self._require_running(self.tokens.paused if paused is None else paused)
+        if self.tokens.read().paused:
+            raise paused(self.name)
         if time.monotonic() > deadline:
             raise overloaded()
         if not isinstance(sql, Statement):
-            _require_unicode(sql)
-            sql = self._count_people(sql)
+            sql = self._read_sql(sql)
         if key is None:
-            return self._submit_new(analyst, sql, pay, _random_key(), deadline, has_new_key=True)
+            return self._submit_new(analyst, sql, pay, None, deadline)
         if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
             raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
         _require_unicode(key)
@@ -285,42 +277,35 @@ class DatasetService:
             raise key_reused(key)
         return submission
 
-    def _count_people(self, sql: str) -> str:
-        """Write COUNT(*) for the number of people, which is the number of rows if each has one."""
+    def _read_sql(self, sql: str) -> str:
+        """A valid text, with COUNT(*) for the number of people, if each has one row."""
         config = self.config
-        if config.privacy_unit is None or not isinstance(sql, str):
+        _require_unicode(sql)
+        if config.privacy_unit is None:
             return sql
         return count_people(
             sql, config.privacy_unit, config.max_rows_per_person, config.domain, config.name
         )
 
     def _submit_new(
-        self,
-        analyst: str,
-        sql: str | Statement,
-        pay: bool,
-        key: str,
-        deadline: float,
-        *,
-        has_new_key: bool = False,
+        self, analyst: str, sql: str | Statement, pay: bool, key: str | None, deadline: float
     ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
-        if not isinstance(sql, Statement):
-            sql = self._compile_new(sql)
+        statement = sql if isinstance(sql, Statement) else self._compile_new(sql)
         # On a snapshot, since the worker may change the mechanism meanwhile.
         mechanism = self._worker.published.get().mechanism
         self._worker.state.mechanism.require(analyst)
-        seconds = estimate_seconds(mechanism, sql, self.config.service, pay=pay)
+        seconds = estimate_seconds(mechanism, statement, self.config.service, pay=pay)
         if pay:
-            require_exact(mechanism, sql, analyst)
+            require_exact(mechanism, statement, analyst)
         try:
             self._submissions.require_room(analyst)
         except StorageFull:
-            if not pay or not would_buy(mechanism, sql, analyst):
+            if not pay or not would_buy(mechanism, statement, analyst):
                 raise
-        asked = Asked(key, analyst, {"sql": sql.text}, pay)
-        new = Submission(asked, self._compile, sql, seconds=seconds, deadline=deadline)
-        new.has_new_key = has_new_key
+        asked = Asked(key or _random_key(), analyst, {"sql": statement.text}, pay)
+        new = Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
+        new.has_new_key = key is None
         return self._worker.submit(new)
 
     def ask(
@@ -382,7 +367,8 @@ class DatasetService:
 
     def done(self, analyst: str) -> None:
         """Declare that an analyst has no more questions for now, so that no rotation waits for them."""
-        self._require_running(self.tokens.paused)
+        if self.tokens.read().paused:
+            raise paused(self.name)
         self._worker.run(analyst, lambda state: state.note_done(analyst), changes=False)
 
     def certificate(
@@ -569,9 +555,10 @@ class DatasetService:
         if self._certificate:
             self._certificate.notify(state.history.entries)
 
-    def _require_running(self, paused: bool) -> None:
-        if paused:
-            raise Paused(f"{self.name} is paused.", hint="Try again when its curator has resumed it.")
+
+def paused(name: str) -> Paused:
+    """The refusal of a question while a dataset is paused."""
+    return Paused(f"{name} is paused.", hint="Try again when its curator has resumed it.")
 
 
 def _random_key() -> str:

@@ -29,15 +29,9 @@ class PlannedDataset:
         self.sessions = SessionStore(self.tokens)
         self._planning = Lock()
 
-    def authenticate(self, token: str) -> Principal | None:
-        """The curator whose token this is; analysts have nothing to ask yet."""
-        return self._admit(self.tokens.authenticate(token))
-
-    def authenticate_session(self, secret: str) -> Principal | None:
-        """The curator whose session this is."""
-        return self._admit(self.sessions.owner(secret))
-
-    def _admit(self, found: Principal | None) -> Principal | None:
+    def authenticate(self, token: str = "", *, session: str = "") -> Principal | None:
+        """The curator whose token or browser's session this is; analysts have nothing to ask yet."""
+        found = self.tokens.authenticate(token) if token else self.sessions.owner(session)
         named = found and found.role == "curator" and found.name in self.config.service.curators
         return found if named else None
 

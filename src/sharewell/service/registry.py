@@ -66,28 +66,22 @@ class DatasetRegistry:
                 "Unknown dataset.", hint="GET /v1/datasets lists the datasets that a token opens."
             ) from None
 
-    def authenticate(self, token: str) -> tuple[DatasetService, Principal]:
-        """The principal of a token, and the dataset that it opens."""
+    def authenticate(self, token: str = "", *, session: str = "") -> tuple[DatasetService, Principal]:
+        """The owner of a token or of a browser's session, and the dataset that it opens."""
         for dataset in self.datasets.values():
-            if (principal := dataset.authenticate(token)) is not None:
+            if (principal := dataset.authenticate(token, session=session)) is not None:
                 return dataset, principal
+        if session:
+            raise UnknownToken("The session has ended.", hint="Sign in again with your token.")
         raise self._unknown(token)
 
-    def authenticate_session(self, secret: str) -> tuple[DatasetService, Principal]:
-        """The principal of a browser's session, and the dataset that it opens."""
-        for dataset in self.datasets.values():
-            if (principal := dataset.authenticate_session(secret)) is not None:
-                return dataset, principal
-        raise UnknownToken("The session has ended.", hint="Sign in again with your token.")
-
     def authenticate_planner(
-        self, *, token: str = "", secret: str = ""
+        self, token: str = "", *, session: str = ""
     ) -> tuple[PlannedDataset, Principal] | None:
         """The curator of a token or a session, and the dataset, not yet begun, that it opens."""
         for dataset in self.planned.values():
-            found = dataset.authenticate(token) if token else dataset.authenticate_session(secret)
-            if found is not None:
-                return dataset, found
+            if (curator := dataset.authenticate(token, session=session)) is not None:
+                return dataset, curator
         return None
 
     def sign_in(self, *, token: str = "", code: str = "") -> str:

@@ -297,12 +297,12 @@ class DatasetState:
 
         `curators` says who is changing the token of a name, or for "" whether the dataset is paused.
         """
-        known, now = self.history.tokens, store.ids
-        paused = store.was_paused
+        access, known = store.read(), self.history.tokens
+        now = {token_id: record.owner.name for token_id, record in access.records.items()}
         changes = [("revoke-token", known[each], each) for each in known if each not in now]
         changes += [("issue-token", now[each], each) for each in now if each not in known]
-        if paused != self.history.paused:
-            changes.append(("pause" if paused else "resume", "", ""))
+        if access.paused != self.history.paused:
+            changes.append(("pause" if access.paused else "resume", "", ""))
         events = [
             CuratorAction(curators.get(name, ""), action, name, token) for action, name, token in changes
         ]

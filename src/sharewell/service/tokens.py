@@ -28,9 +28,9 @@ FORMAT = "sharewell access 1"
 #: How long to wait for another process that is changing the file, in seconds.
 LOCK_TIMEOUT = 30.0
 
-_ID_LENGTH, _SECRET_LENGTH = 12, 43
-_SECRET_AT = len("sw_") + _ID_LENGTH + len("_")
-_ID = re.compile(rf"[A-Za-z0-9_-]{{{_ID_LENGTH}}}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_-]{12}", re.ASCII)
+#: A token: its public id and its secret.
+_TOKEN = re.compile(r"sw_(.{12})_(.{43})", re.DOTALL)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 #: Compared against if a token's id is unknown, so that both cases take equally long.
 _NO_DIGEST = bytes(32)
@@ -48,7 +48,7 @@ class Principal:
     role: Role
 
 
-class _TokenRecord(NamedTuple):
+class TokenRecord(NamedTuple):
     """A stored token: its owner, its id, and the hash of its secret."""
 
     owner: Principal
@@ -61,13 +61,14 @@ _FileVersion = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True)
-class _AccessFile:
-    """The contents of an access file."""
+class AccessFile:
+    """The contents of an access file: tokens by their public ids, and whether the dataset is paused."""
 
-    records: Mapping[str, _TokenRecord] = field(default_factory=dict, repr=False)
+    records: Mapping[str, TokenRecord] = field(default_factory=dict, repr=False)
     paused: bool = False
 
-    def without(self, owner: Principal) -> dict[str, _TokenRecord]:
+    def without(self, owner: Principal) -> dict[str, TokenRecord]:
+        """The tokens of all others."""
         return {at: record for at, record in self.records.items() if record.owner != owner}
 
 
@@ -87,52 +88,43 @@ class TokenStore:
         self._path = str(self.path)
         self._changing = Lock()
         self._reading = Lock()
-        self._contents = _AccessFile()
+        self._contents = AccessFile()
         self._seen: _FileVersion = None
         self._failure: str | None = None
         if _version(self._path) is not None:
             self._contents, self._seen = self._read()
 
+    def read(self) -> AccessFile:
+        """The contents of the file as it is now; those last known if it cannot be read."""
+        if self._failure is not None or _version(self._path) != self._seen:
+            with self._reading:
+                self._reload()
+        return self._contents
+
     def authenticate(self, token: str) -> Principal | None:
         """The owner of a token, or None if it is unknown or was revoked."""
-        if not isinstance(token, str) or len(token) != _SECRET_AT + _SECRET_LENGTH:
+        if not isinstance(token, str) or not (parts := _TOKEN.fullmatch(token)):
             return None
-        if not token.startswith("sw_") or token[_SECRET_AT - 1] != "_":
-            return None
-        record = self._current().records.get(id_of(token))
-        digest = sha256(token[_SECRET_AT:].encode("utf-8", "replace")).digest()
+        token_id, secret = parts.groups()
+        record = self.read().records.get(token_id)
+        digest = sha256(secret.encode("utf-8", "replace")).digest()
         same = hmac.compare_digest(digest, record.digest if record else _NO_DIGEST)
         return record.owner if record and same else None
 
     def owner(self, token_id: str) -> Principal | None:
         """The owner of a token, by the token's public id; None once it is replaced or revoked."""
-        record = self._current().records.get(token_id)
+        record = self.read().records.get(token_id)
         return record.owner if record else None
 
     @property
     def holders(self) -> tuple[Principal, ...]:
         """The principals that hold a token."""
-        return tuple(record.owner for record in self._current().records.values())
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """The name of the owner of each token, by the token's public id."""
-        return {token_id: record.owner.name for token_id, record in self._current().records.items()}
-
-    @property
-    def paused(self) -> bool:
-        """Whether the dataset is paused."""
-        return self._current().paused
-
-    @property
-    def was_paused(self) -> bool:
-        """Whether the dataset was paused when the file was last looked at."""
-        return self._contents.paused
+        return tuple(record.owner for record in self.read().records.values())
 
     @property
     def failure(self) -> str | None:
         """Why the file cannot be read, or None if it can."""
-        self._current()
+        self.read()
         return self._failure
 
     def issue(self, name: str, role: Role) -> str:
@@ -141,8 +133,8 @@ class TokenStore:
         # 72 random bits for the id, so that no two tokens share one.
         token_id, secret = secrets.token_urlsafe(9), secrets.token_urlsafe(32)
 
-        def add(contents: _AccessFile) -> _AccessFile:
-            record = _TokenRecord(owner, token_id, sha256(secret.encode()).digest())
+        def add(contents: AccessFile) -> AccessFile:
+            record = TokenRecord(owner, token_id, sha256(secret.encode()).digest())
             return replace(contents, records={**contents.without(owner), token_id: record})
 
         self._change(add)
@@ -167,13 +159,6 @@ class TokenStore:
     def __repr__(self) -> str:
         return f"TokenStore({str(self.path)!r}, {len(self._contents.records)} tokens)"
 
-    def _current(self) -> _AccessFile:
-        """The contents of the file as it is now."""
-        if self._failure is not None or _version(self._path) != self._seen:
-            with self._reading:
-                self._reload()
-        return self._contents
-
     def _reload(self) -> None:
         """Read the file again; if that fails, keep the known contents and the reason."""
         version = _version(self._path)
@@ -192,7 +177,7 @@ class TokenStore:
                 _log.warning("The access file %s can be read again.", self.path)
             self._failure = None
 
-    def _read(self) -> tuple[_AccessFile, _FileVersion]:
+    def _read(self) -> tuple[AccessFile, _FileVersion]:
         """The contents of the file and its version; rejects an unreadable or invalid file."""
         try:
             with self.path.open("rb") as file:
@@ -212,10 +197,10 @@ class TokenStore:
                 "and issue new tokens.",
             ) from None
 
-    def _change(self, change: Callable[[_AccessFile], _AccessFile]) -> None:
+    def _change(self, change: Callable[[AccessFile], AccessFile]) -> None:
         """Read the file, and replace it by a changed one."""
         with self._changing, self._locked(), self._reading:
-            before = _AccessFile()
+            before = AccessFile()
             if _version(self._path) is not None:
                 before, _ = self._read()
             elif self._seen is not None:
@@ -276,7 +261,7 @@ class TokenStore:
 
 def id_of(token: str) -> str:
     """The public id of a token."""
-    return token[len("sw_") : _SECRET_AT - 1]
+    return token[len("sw_") :][:12]
 
 
 def check_name(name: str) -> str:
@@ -306,7 +291,7 @@ def _version(file: str | int) -> _FileVersion:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _serialize(contents: _AccessFile) -> bytes:
+def _serialize(contents: AccessFile) -> bytes:
     tokens = [
         {"name": owner.name, "role": owner.role, "id": token_id, "sha256": digest.hex()}
         for owner, token_id, digest in contents.records.values()
@@ -315,7 +300,7 @@ def _serialize(contents: _AccessFile) -> bytes:
     return (json.dumps(plain, indent=1) + "\n").encode()
 
 
-def _parse(text: bytes) -> _AccessFile:
+def _parse(text: bytes) -> AccessFile:
     """Read the text of a file; raises ValueError, TypeError or KeyError if it is invalid."""
     plain = json.loads(text)
     if plain["format"] != FORMAT or type(plain["paused"]) is not bool:
@@ -324,14 +309,14 @@ def _parse(text: bytes) -> _AccessFile:
     by_id = {record.id: record for record in records}
     if len(by_id) < len(records) or len({record.owner for record in records}) < len(records):
         raise ValueError("duplicate token")
-    return _AccessFile(by_id, plain["paused"])
+    return AccessFile(by_id, plain["paused"])
 
 
-def _parse_record(plain: Mapping[str, Any]) -> _TokenRecord:
+def _parse_record(plain: Mapping[str, Any]) -> TokenRecord:
     name, role, token_id, digest = (plain[key] for key in ("name", "role", "id", "sha256"))
     if not _ID.fullmatch(token_id) or not _DIGEST.fullmatch(digest):
         raise ValueError("token")
     try:
-        return _TokenRecord(_check_principal(name, role), token_id, bytes.fromhex(digest))
+        return TokenRecord(_check_principal(name, role), token_id, bytes.fromhex(digest))
     except RequestError:
         raise ValueError("owner") from None

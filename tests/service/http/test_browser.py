@@ -222,7 +222,7 @@ def test_a_code_begins_one_session(server, browser):
     server.token("ben")
     dataset = server.registry.dataset("people")
     code = dataset.sessions.issue_code(
-        next(at for at, name in dataset.tokens.ids.items() if name == "ben")
+        next(at for at, record in dataset.tokens.read().records.items() if record.owner.name == "ben")
     )
     assert browser.sign_in(code=code).json()["name"] == "ben"
     found = problem(Browser(server).sign_in(code=code), 401, "access.unknown-token")

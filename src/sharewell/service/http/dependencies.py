@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
 from threading import Event
 from typing import Annotated, Any, TypeVar
 
@@ -24,10 +22,9 @@ from sharewell.errors import AccessError, NotFound, RequestError, TooLarge, Unkn
 from sharewell.service.dataset import DatasetService
 from sharewell.service.http.browser import require_csrf_header, require_same_origin, session_cookie
 from sharewell.service.http.errors import body_too_large, http_error, too_many_requests
-from sharewell.service.http.state import AppState, HostedDataset, app_state
+from sharewell.service.http.state import HostedDataset, app_state
 from sharewell.service.planning import PlannedDataset
 from sharewell.service.rate_limit import RateLimiter
-from sharewell.service.registry import DatasetRegistry
 from sharewell.service.tokens import Principal, Role
 
 #: The largest body, in bytes, and the longest time until it has been received, in seconds.
@@ -122,8 +119,14 @@ class AnyToken(HTTPBearer):
         """Authenticate the caller of a request, and count the request against their rate."""
         await check_url(request)
         state = app_state(request)
-        with throttle_failures(request):
-            service, principal = _authenticate(request, state.registry)
+        token, session = read_credentials(request)
+        if not token and not session:
+            raise UnknownToken(
+                "Missing token.", hint="Send the Authorization header with every request; see /docs."
+            )
+        service, principal = state.registry.authenticate(token, session=session)
+        if session:
+            require_csrf_header(request, session)
         caller = Caller(principal, service, state.datasets[service.name])
         request.state.caller = caller
         if wait := self._rate(caller.dataset).take(f"{principal.role} {principal.name}"):
@@ -131,46 +134,27 @@ class AnyToken(HTTPBearer):
         return caller
 
 
-def _authenticate(request: Request, registry: DatasetRegistry) -> tuple[DatasetService, Principal]:
-    """The owner of a request's token or, if it has none, of its session."""
+def read_credentials(request: Request) -> tuple[str, str]:
+    """The bearer token of a request or, without an Authorization header, its browser's session."""
     authorization = request.headers.get("authorization")
-    if authorization is None and (secret := session_cookie(request)):
-        require_same_origin(request)
-        found = registry.authenticate_session(secret)
-        require_csrf_header(request, secret)
-        return found
-    scheme, _, token = (authorization or "").partition(" ")
-    if scheme.lower() != "bearer" or not token:
-        raise UnknownToken(
-            "Missing token.", hint="Send the Authorization header with every request; see /docs."
-        )
-    return registry.authenticate(token)
+    if authorization is None:
+        if session := session_cookie(request):
+            require_same_origin(request)
+        return "", session or ""
+    scheme, _, token = authorization.partition(" ")
+    return token if scheme.lower() == "bearer" else "", ""
 
 
-def authenticate_planner(request: Request, registry: DatasetRegistry) -> PlannedDataset:
-    """The dataset, not yet begun, that a curator's token or session opens."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    secret = "" if token else session_cookie(request) or ""
-    if secret:
-        require_same_origin(request)
-    found = registry.authenticate_planner(token=token, secret=secret)
-    if found is None or (token and scheme.lower() != "bearer"):
+async def authenticate_planner(request: Request) -> PlannedDataset:
+    """A dependency: the dataset, not yet begun, that a curator's token or session opens."""
+    await check_url(request)
+    token, session = read_credentials(request)
+    found = app_state(request).registry.authenticate_planner(token, session=session)
+    if found is None:
         raise UnknownToken("Unknown token.", hint="Plans are for curators of datasets not yet begun.")
-    if secret:
-        require_csrf_header(request, secret)
+    if session:
+        require_csrf_header(request, session)
     return found[0]
-
-
-@contextmanager
-def throttle_failures(request: Request) -> Iterator[None]:
-    """Slow down networks that guess tokens or sessions."""
-    try:
-        yield
-    except UnknownToken:
-        state = app_state(request)
-        if wait := state.failures.take(_network(_client_address(request, state))):
-            raise too_many_requests(wait, "Too many requests without a valid token.") from None
-        raise
 
 
 class TokenOf(AnyToken):
@@ -210,34 +194,18 @@ AnyRole = Annotated[Caller, Depends(TokenOf("analyst", "curator"))]
 Analyst = Annotated[Caller, Depends(TokenOf("analyst"))]
 Drafter = Annotated[Caller, Depends(TokenOf("analyst", drafts=True))]
 Curator = Annotated[Caller, Depends(TokenOf("curator"))]
+Planned = Annotated[PlannedDataset, Depends(authenticate_planner)]
 
 
 async def require_local_or_curator(request: Request) -> None:
     """Admit direct requests from this machine, and curators."""
     state = app_state(request)
     forwarded = state.behind_proxy or "x-forwarded-for" in request.headers
-    if not forwarded and _client_address(request, state) in ("127.0.0.1", "::1"):
+    if not forwarded and state.client_address(request) in ("127.0.0.1", "::1"):
         return
     caller = await authenticate(request)
     if caller.principal.role != "curator":
         raise AccessError("Metrics require the role curator.", hint="Use a curator's token.")
-
-
-def _client_address(request: Request, state: AppState) -> str:
-    """The client's address; behind a proxy, the one that the proxy itself has appended."""
-    forwarded = request.headers.get("x-forwarded-for")
-    if state.behind_proxy and forwarded is not None:
-        return forwarded.rpartition(",")[2].strip()
-    return request.client.host if request.client else "?"
-
-
-def _network(address: str) -> str:
-    """An IPv4 address, or the /64 network of an IPv6 address."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return "?"
-    return address if parsed.version == 4 else parsed.exploded[:19]
 
 
 # Bodies. Routes read them: FastAPI would parse a body parameter before any dependency runs. So a request

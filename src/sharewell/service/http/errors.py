@@ -21,6 +21,7 @@ from sharewell.errors import (
     SharewellError,
     TooLarge,
     TooMany,
+    UnknownToken,
 )
 
 #: The status of a code; a code that is not listed takes the status of its family.
@@ -143,8 +144,12 @@ def add_exception_handlers(app: FastAPI) -> None:
 
 
 async def _handle_sharewell_error(request: Request, error: SharewellError) -> Response:
+    state = request.app.state.sharewell
+    if isinstance(error, UnknownToken) and (wait := state.count_failure(request)):
+        refusal = too_many_requests(wait, "Too many requests without a valid token.")
+        return await _handle_http_exception(request, refusal)
     if isinstance(error, LedgerError):
-        request.app.state.sharewell.log.write(
+        state.log.write(
             "ledger", request_id=request.state.request_id, code=error.code, message=error.message
         )
         if hasattr(request.state, "caller"):

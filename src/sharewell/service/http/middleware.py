@@ -95,8 +95,10 @@ class RequestMiddleware:
         if length.isdigit() and int(length[:20]) > MAX_BODY_BYTES:
             return body_too_large(MAX_BODY_BYTES).problem
         if scope["method"] == "POST":
+            # Questions and quotes that have waited for the event loop for too long.
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            return OVERLOADED if self._state.is_overloaded(path) else None
+            limit = self._state.max_queue_seconds.get(path)
+            return OVERLOADED if limit is not None and self._state.delay.seconds() > limit else None
         return None
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:

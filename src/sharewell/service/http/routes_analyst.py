@@ -66,7 +66,6 @@ async def ask(caller: Analyst, request: Request, response: Response) -> wire.Tic
         light or question.sql,
         pay=question.pay,
         key=question.key,
-        paused=service.tokens.was_paused,
         # What it has waited for the event loop counts.
         deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )

@@ -21,14 +21,13 @@ from sharewell.service.http.dependencies import (
     Analyst,
     Curator,
     Drafter,
-    authenticate_planner,
+    Planned,
     check_url,
     read_body,
-    throttle_failures,
 )
+from sharewell.service.http.errors import http_error
 from sharewell.service.http.routes_analyst import DATASET, Number, find_submission
 from sharewell.service.http.state import app_state
-from sharewell.service.planning import PlannedDataset
 from sharewell.service.sessions import csrf_token
 
 router = APIRouter(include_in_schema=False)
@@ -44,8 +43,7 @@ async def sign_in(request: Request, response: Response) -> wire.SessionInfo:
     """Exchange a token, or a single-use code, for a session in a cookie."""
     require_same_origin(request)
     body = await read_body(request, wire.SignIn)
-    with throttle_failures(request):
-        secret = app_state(request).registry.sign_in(token=body.token.strip(), code=body.code)
+    secret = app_state(request).registry.sign_in(token=body.token.strip(), code=body.code)
     set_session_cookie(request, response, secret)
     return _describe_session(request, secret)
 
@@ -69,15 +67,15 @@ async def sign_out(request: Request, response: Response) -> None:
 
 def _describe_session(request: Request, secret: str | None) -> wire.SessionInfo:
     if secret is None:
-        raise UnknownToken("Not signed in.", hint="Sign in with your token.")
+        # Not an `UnknownToken`, which counts as a guess.
+        raise http_error(401, UnknownToken.code, "Not signed in.", "Sign in with your token.")
     registry, csrf = app_state(request).registry, csrf_token(secret)
-    if planner := registry.authenticate_planner(secret=secret):
+    if planner := registry.authenticate_planner(session=secret):
         planned, curator = planner
         return wire.SessionInfo(
             dataset=planned.name, name=curator.name, role=curator.role, csrf=csrf, begun=False
         )
-    with throttle_failures(request):
-        service, principal = registry.authenticate_session(secret)
+    service, principal = registry.authenticate(session=secret)
     return wire.SessionInfo(dataset=service.name, name=principal.name, role=principal.role, csrf=csrf)
 
 
@@ -140,16 +138,6 @@ async def activity(caller: Curator) -> wire.Activity:
 async def settings(caller: Curator) -> wire.SettingsComparison:
     """Compare the configuration file with the settings in the ledger."""
     return await caller.run(caller.service.settings)
-
-
-async def find_planned(request: Request) -> PlannedDataset:
-    """A dependency: the dataset, not yet begun, that a curator's token or session opens."""
-    await check_url(request)
-    with throttle_failures(request):
-        return authenticate_planner(request, app_state(request).registry)
-
-
-Planned = Annotated[PlannedDataset, Depends(find_planned)]
 
 
 @router.get("/v1/plan")

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from ipaddress import ip_address
 
 import uvicorn
 from starlette.requests import HTTPConnection
@@ -105,7 +106,7 @@ class AppState:
         self.monitor = LedgerMonitor((), self.fail)
         self.datasets: dict[str, HostedDataset] = {}
         #: How old a question may become until it is taken up, by the path of the request.
-        self._max_queue_seconds: dict[str, float] = {}
+        self.max_queue_seconds: dict[str, float] = {}
         #: The server that runs the application. It decides when to close.
         self.server: uvicorn.Server | None = None
         #: Why the server stops, unless it was told to.
@@ -126,10 +127,25 @@ class AppState:
             raise closing()
         return self._registry
 
-    def is_overloaded(self, path: str) -> bool:
-        """Whether questions and quotes at this path have waited for the event loop for too long."""
-        limit = self._max_queue_seconds.get(path)
-        return limit is not None and self.delay.seconds() > limit
+    def client_address(self, request: HTTPConnection) -> str:
+        """The client's address; behind a proxy, the one that the proxy itself has appended."""
+        forwarded = request.headers.get("x-forwarded-for")
+        if self.behind_proxy and forwarded is not None:
+            return forwarded.rpartition(",")[2].strip()
+        return request.client.host if request.client else "?"
+
+    def count_failure(self, request: HTTPConnection) -> float:
+        """Count a request without a valid token: 0.0, or the seconds that its network has to wait.
+
+        It slows down networks that guess tokens: IPv4 addresses, or /64 networks of IPv6.
+        """
+        address = self.client_address(request)
+        try:
+            parsed = ip_address(address)
+            network = address if parsed.version == 4 else parsed.exploded[:19]
+        except ValueError:
+            network = "?"
+        return self.failures.take(network)
 
     async def open(
         self,
@@ -143,7 +159,7 @@ class AppState:
         try:
             registry = await asyncio.to_thread(open_registry)
             self.datasets = {name: HostedDataset(service) for name, service in registry.datasets.items()}
-            self._max_queue_seconds = {
+            self.max_queue_seconds = {
                 f"/v1/datasets/{name}/{verb}": service.config.service.max_queue_seconds
                 for name, service in registry.datasets.items()
                 for verb in ("ask", "quote")
