@@ -12,8 +12,8 @@ they are written, so each gets a name that it does not know: its own with `CALL`
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import ParseError, Token, TokenType, exp
@@ -178,12 +178,18 @@ _RULES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
     for node, tokens in rules.items()
 }
 
-#: The nodes whose tokens depend on their arguments.
-_VARYING: frozenset[type[exp.Expr]] = frozenset(
-    {exp.Literal, exp.Boolean, exp.Like, exp.ILike, exp.Case, exp.Ordered, exp.Group, exp.Window}
-    | {exp.WindowSpec, exp.Select, exp.In, exp.Order, exp.Anonymous, exp.Distinct, exp.Rollup, exp.Cube}
-    | {exp.GroupingSets, exp.Tuple, exp.Array, exp.With, exp.DataType}
-)
+#: The tokens that an argument is written with, beside those of the node that has it.
+_ARGUMENT_TOKENS: dict[str, tuple[TokenType, ...]] = {
+    "all": _types("ALL"),
+    "default": _types("ELSE"),
+    "negate": _types("NOT"),
+    "partition_by": _types("PARTITION_BY"),
+    "end": _types("BETWEEN AND"),
+}
+#: The arguments whose members have commas between them.
+_COMMA_LISTS = {"expressions", "partition_by"}
+#: The nodes whose token depends on a value.
+_VALUES = {exp.Literal, exp.Boolean, exp.Ordered}
 #: Tokens that abbreviate several.
 _EXPANSIONS = {
     TokenType.ISNULL: _types("IS NULL"),
@@ -203,47 +209,26 @@ _UNITS = {name for unit in PARTS for name in (unit.upper(), f"{unit.upper()}S")}
 
 def parse(source: Source) -> exp.Select | exp.Union:
     """Parse a text into a tree that is inside the grammar and accounts for every token."""
-    _check_words(source)
+    words = _read_words(source)
     try:
-        return _parsed(source)
-    except SqlError:
-        if source.mistakes:  # what a function that does not exist is written like is no other mistake
-            raise source.mistakes.pop() from None
-        raise
-
-
-def _parsed(source: Source) -> exp.Select | exp.Union:
-    try:
-        trees = DIALECT.parser().parse(_marked(source), source.text)
+        match DIALECT.parser().parse(words, source.text):
+            case [exp.Expr() as tree]:
+                return _check_tree(source, words, tree)
+        wrong: SqlError = _syntax_error(source, [])
     except ParseError as error:
-        raise _syntax_error(source, error.errors) from None
-    match trees:
-        case [exp.Expr() as tree]:
-            return _check_tree(source, tree)
-    raise _syntax_error(source, [])
+        wrong = _syntax_error(source, error.errors)
+    except SqlError as error:
+        wrong = error
+    # What a function that does not exist is written like is no other mistake.
+    raise (source.mistakes.pop() if source.mistakes else wrong) from None
 
 
-def _marked(source: Source) -> list[Token]:
-    """Return the tokens, with the names of functions marked: of ours, and of those that do not exist."""
-    marked = list(source.tokens)
-    for at, (token, following) in enumerate(itertools.pairwise(source.tokens)):
-        if following.token_type is TokenType.L_PAREN and (
-            _is_function(token) or token.text.upper() in source.unknown_functions
-        ):
-            where = (token.line, token.col, token.start, token.end)
-            marked[at] = Token(TokenType.VAR, token.text.upper() + CALL, *where)
-    return marked
-
-
-def _is_function(token: Token) -> bool:
-    return token.token_type is not TokenType.IDENTIFIER and token.text.upper() in NAMED
-
-
-def _check_words(source: Source) -> None:
-    """Refuse anything but the words of one SELECT: in one pass, before the parser sees them.
+def _read_words(source: Source) -> list[Token]:
+    """Refuse anything but the words of one SELECT, in one pass before the parser sees them.
 
     The names of the table and its columns, and aliases after AS, are names even if they are keywords
-    elsewhere in SQL.
+    elsewhere in SQL. Returns the words with the names of functions marked: of ours, and of those that do
+    not exist.
     """
     tokens, example = source.tokens, f"Example: SELECT COUNT(*) FROM {source.table}."  # noqa: S608
     if not tokens:
@@ -255,28 +240,32 @@ def _check_words(source: Source) -> None:
     aliases = {after.text.casefold() for token, after in pairs if token.token_type is TokenType.ALIAS}
     names = {*source.domain.columns, source.table.casefold(), *aliases}
     names |= {measure.name.casefold() for measure in source.domain.measures}
+    words: list[Token] = []
     opened: list[Token] = []
     prefixes, before, readable = 0, tokens[0], True
     for token, following in itertools.zip_longest(tokens, tokens[1:]):
-        kind = token.token_type
+        kind, word = token.token_type, token.text.upper()
         if kind is TokenType.SEMICOLON:
             message = "Multiple statements are not supported."
             raise source.error(token, message, "Run each SELECT as a separate query.")
         opens = following is not None and following.token_type is TokenType.L_PAREN
+        is_function = opens and kind is not TokenType.IDENTIFIER and word in NAMED
         is_name = kind in NAMES or (kind not in KEYWORDS and token.text.casefold() in names)
-        is_name = is_name or (opens and _is_function(token))
         negated = kind is TokenType.NOT and token.text == "!"
         negated = negated and (following is None or following.token_type is not TokenType.TILDE)
-        if negated or (not is_name and kind not in WORDS):
+        if negated or not (is_function or is_name or kind in WORDS):
             # A keyword of a clause that is not supported is often followed by others of the same.
             if readable or not token.text.isalpha():
                 source.add(unsupported_word(source, token))
             readable = False
-        elif is_name and opens and not _is_callable(token, before):
-            unknown = source.unknown_functions.setdefault(
-                token.text.upper(), unknown_function(source, token)
-            )
+        elif opens and is_name and not is_function and not _is_called(token, before):
+            unknown = source.unknown_functions.setdefault(word, unknown_function(source, token))
             source.add(unknown)
+        if is_function or (opens and word in source.unknown_functions):
+            where = (token.line, token.col, token.start, token.end)
+            words.append(Token(TokenType.VAR, word + CALL, *where))
+        else:
+            words.append(token)
         before = token
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if kind in OPENING:
@@ -291,15 +280,15 @@ def _check_words(source: Source) -> None:
         raise source.error(opened[-1], message, "Add END." if case else "Add ).", SqlSyntaxError)
     if not readable:
         raise source.mistakes.pop()
+    return words
 
 
-def _is_callable(token: Token, before: Token) -> bool:
-    """Whether a name before a parenthesis is a function's, an alias's, or that of WITHIN GROUP."""
+def _is_called(token: Token, before: Token) -> bool:
+    """Whether a parenthesis may follow a name that is none of our functions."""
     word = token.text.upper()
     if token.token_type is TokenType.IDENTIFIER:
         return before.token_type is TokenType.ALIAS
-    within = word == "GROUP" and before.text.upper() == "WITHIN"
-    return word in PARSED or word in NAMED or within or word == "WITHIN"
+    return word in PARSED or word == "WITHIN" or (word == "GROUP" and before.text.upper() == "WITHIN")
 
 
 def unknown_function(source: Source, token: Token) -> SqlError:
@@ -387,9 +376,9 @@ def _syntax_error(source: Source, errors: Iterable[dict[str, Any]]) -> SqlSyntax
     )
 
 
-def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
+def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.Select | exp.Union:
     """Refuse nodes and arguments outside the grammar, and tokens that no node is written with."""
-    expected: list[TokenType] = []
+    written_by = defaultdict[TokenType, list[exp.Expr]](list)
     names: set[int] = set()
     depths: dict[int, int] = {}
     for node in tree.walk():
@@ -402,65 +391,49 @@ def _check_tree(source: Source, tree: exp.Expr) -> exp.Select | exp.Union:
         rule = _RULES.get(type(node))
         if rule is None:
             raise _unsupported(source, node)
-        arguments, tokens = rule
+        arguments, own = rule
+        tokens = [*own, *(_value_tokens(node) if type(node) in _VALUES else ())]
         for key, value in node.args.items():
             if value and key not in arguments:
                 part = value[0] if isinstance(value, list) else value
                 raise _unsupported(source, part if isinstance(part, exp.Expr) else node)
-        expected += _tokens(node) if type(node) in _VARYING else tokens
+            if value and key in _ARGUMENT_TOKENS:
+                tokens += _ARGUMENT_TOKENS[key]
+            if value and key in _COMMA_LISTS:
+                tokens += [TokenType.COMMA] * (len(value) - 1)
+        for kind in tokens:
+            written_by[kind].append(node)
         if type(node) is exp.Identifier:
             names.add(node.meta.get("start", -1))
     if not isinstance(tree, exp.Select | exp.Union):
         raise _unsupported(source, tree)
-    if source.mistakes:  # refused in any case: what else is wrong with it?
-        return tree
-    _check_census(source, tree, names, Counter(expected))
+    if not source.mistakes:  # otherwise it is refused in any case
+        _check_census(source, words, names, written_by)
     return tree
 
 
-def _tokens(node: exp.Expr) -> Iterable[TokenType]:
-    """Return the tokens that a node itself is written with, without those of its parts."""
-    own = _RULES[type(node)][1]
+def _value_tokens(node: exp.Expr) -> tuple[TokenType, ...]:
+    """Return the token of a constant, or of the direction of an order."""
     match node:
-        case exp.Literal():
-            if isinstance(node.parent, exp.Interval):
-                return ()
+        case exp.Literal() if not isinstance(node.parent, exp.Interval):
             return (TokenType.STRING if node.is_string else TokenType.NUMBER,)
         case exp.Boolean():
             return (TokenType.TRUE if node.this else TokenType.FALSE,)
-        case exp.Like() | exp.ILike() if node.args.get("negate"):
-            return (*own, TokenType.NOT)
-        case exp.Case() if node.args.get("default"):
-            return (*own, TokenType.ELSE)
         case exp.Ordered() if node.args.get("desc") is not None:
             return (TokenType.DESC if node.args["desc"] else TokenType.ASC,)
-        case exp.Group() if node.args.get("all"):
-            return (*own, TokenType.ALL)
-        case exp.Window():
-            parts = node.args.get("partition_by") or ()
-            return (*own, *[TokenType.PARTITION_BY] * bool(parts), *_commas(parts))
-        case exp.WindowSpec() if node.args.get("end"):
-            return _types("BETWEEN AND")
-        case exp.Select() | exp.In() | exp.Group() | exp.Order() | exp.Anonymous() | exp.Distinct():
-            return (*own, *_commas(node.expressions))
-        case exp.Rollup() | exp.Cube() | exp.GroupingSets() | exp.Tuple() | exp.Array():
-            return (*own, *_commas(node.expressions))
-        case exp.With() | exp.DataType():
-            return (*own, *_commas(node.expressions))
-    return own
-
-
-def _commas(items: Sequence[object]) -> list[TokenType]:
-    return [TokenType.COMMA] * (len(items) - 1)
+    return ()
 
 
 def _check_census(
-    source: Source, tree: exp.Expr, names: Collection[int], expected: Counter[TokenType]
+    source: Source,
+    words: Sequence[Token],
+    names: Collection[int],
+    written_by: Mapping[TokenType, list[exp.Expr]],
 ) -> None:
     """Check that the tokens of the tree are the tokens of the text, and its names the text's names."""
-    found: list[TokenType] = []
-    before = source.tokens[0]
-    for token, following in itertools.zip_longest(source.tokens, source.tokens[1:]):
+    written = Counter[TokenType]()
+    before = words[0]
+    for token in words:
         kind, text = token.token_type, token.text.upper()
         in_duration = before.token_type is TokenType.INTERVAL
         named, before = before.text.upper(), token
@@ -468,21 +441,19 @@ def _check_census(
             continue
         if kind is TokenType.VAR and text in _UNITS and token.start not in names:
             continue  # the unit of a duration, or a part of a date
-        if following is not None and following.token_type is TokenType.L_PAREN and _is_function(token):
-            continue
+        if kind is TokenType.VAR and text.endswith(CALL):
+            continue  # a function
         if token.start in names:
             fits = kind in NAMES or kind not in KEYWORDS
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
             fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)
-            found += _EXPANSIONS.get(kind, (kind,))
-        if text == "GROUP" and named == "WITHIN":
-            continue
-        if not fits:
+            written.update(_EXPANSIONS.get(kind, (kind,)))
+        if not fits and not (text == "GROUP" and named == "WITHIN"):
             raise _unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
-    written = Counter(found)
+    expected = Counter({kind: len(nodes) for kind, nodes in written_by.items()})
     for kind in expected - written:
-        node = next(node for node in tree.walk() if kind in _tokens(node))
+        node = written_by[kind][0]
         raise source.error(node, f"Missing {kind.name}.", f"Add {kind.name}.", SqlSyntaxError)
     for kind in (kind for kind in written - expected if kind not in _UNCOUNTED):
         # A surplus comma is one that no item follows; of other tokens, blame the first.

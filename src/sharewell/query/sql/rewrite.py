@@ -24,32 +24,28 @@ _AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter, exp.WithinGroup)
 
 def rewrite(tree: exp.Select, source: Source) -> exp.Select:
     """Return one SELECT over the table that means the same."""
-    _check_windows(tree, source)
-    if not _is_nested(tree):
-        return _without_distinct(tree, source)
-    return _without_distinct(_flatten(tree, source, {}), source)
+    clause = tree.args.get("from_")
+    if tree.args.get("with_") or (clause is not None and isinstance(clause.this, exp.Subquery)):
+        tree = _flatten(tree, source, {})
+    elif tree.args.get("having"):
+        _check_windows(tree, source)
+    return _without_distinct(tree, source) if tree.args.get("distinct") else tree
 
 
 def _check_windows(select: exp.Select, source: Source) -> None:
     """Refuse windows over the rows that HAVING leaves: noise would choose what they sum."""
     window = next((w for item in select.expressions for w in item.find_all(exp.Window)), None)
-    if window is not None and select.args.get("having"):
+    if window is not None:
         message = "OVER cannot be combined with HAVING, which chooses the rows that it is over."
         hint = "Choose rows afterwards: SELECT * FROM (SELECT ... OVER () ...) AS t WHERE n > 100."
         raise source.error(window, message, hint)
 
 
-def _is_nested(select: exp.Select) -> bool:
-    clause = select.args.get("from_")
-    return bool(select.args.get("with_")) or (
-        clause is not None and isinstance(clause.this, exp.Subquery)
-    )
-
-
 def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> exp.Select:
     if not isinstance(select, exp.Select):
         raise source.error(select, "A subquery must be one SELECT.", "Write SELECT ... FROM ...")
-    _check_windows(select, source)
+    if select.args.get("having"):
+        _check_windows(select, source)
     known = dict(known)
     if with_ := select.args.get("with_"):
         for each in with_.expressions:
@@ -59,7 +55,9 @@ def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> ex
     inner, alias = _inner(clause, known) if clause is not None else (None, "")
     if inner is None:
         return select
-    inner = _without_distinct(_flatten(inner.copy(), source, known), source)
+    inner = _flatten(inner.copy(), source, known)
+    if inner.args.get("distinct"):
+        inner = _without_distinct(inner, source)
     found = _merge(select, inner, alias, source)
     size = sum(1 for _ in found.walk())
     spend(STEPS_OF_NODE * size)
@@ -191,9 +189,7 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def _without_distinct(select: exp.Select, source: Source) -> exp.Select:
     """Write SELECT DISTINCT as GROUP BY: the groups of a result are distinct."""
-    distinct = select.args.get("distinct")
-    if distinct is None:
-        return select
+    distinct = select.args["distinct"]
     if distinct.args.get("on") or distinct.expressions:
         raise source.error(select, "DISTINCT ON is not supported.", "Use GROUP BY.")
     select.set("distinct", None)
