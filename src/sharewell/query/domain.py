@@ -33,7 +33,7 @@ class Column:
         self.name = bins.name if bins else attribute.name
         self.is_text = bins is not None or isinstance(attribute, Category)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[Label, ...]:
         """The labels of its cells or bins; None for NULL. An attribute may have millions."""
         return self.bins.labels if self.bins else self.attribute.labels

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from sqlglot import exp
@@ -113,8 +114,10 @@ class Conditions:
 
     source: Source
 
-    def __post_init__(self) -> None:
-        self.translator = Translator(self.source, self._leaf)
+    @cached_property
+    def translator(self) -> Translator:
+        """Translates what is evaluated on cells."""
+        return Translator(self.source, self._leaf)
 
     def _leaf(self, node: exp.Expr) -> Expression | None:
         """Read a column as a field of an expression."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sqlglot import exp
@@ -77,19 +78,19 @@ _LONGEST = 1_000
 _UNITS = ("year", "quarter", "month", "week", "day")
 
 
+@dataclass
 class Translator:
     """Translates expressions; `leaf` reads columns and whatever else the place allows."""
 
-    def __init__(self, source: Source, leaf: Leaf) -> None:
-        self.source = source
-        self._leaf = leaf
-        self._lengths: dict[Call, int] = {}
+    source: Source
+    leaf: Leaf
+    _lengths: dict[Call, int] = field(default_factory=dict)
 
     def translate(self, node: exp.Expr) -> Expression:
         """Translate an expression."""
         while isinstance(node, exp.Paren):
             node = node.this
-        found = self._leaf(node)
+        found = self.leaf(node)
         if found is not None:
             return found
         kind = type(node)

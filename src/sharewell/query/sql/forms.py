@@ -36,21 +36,19 @@ class Forms:
     """The blocks of a statement, and the linear combinations of their answers."""
 
     blocks: list[ParallelBlock] = field(default_factory=list)
+    #: The place of each block's first answer, and the number of answers.
     starts: list[int] = field(default_factory=lambda: [0])
+    size: int = 0
     forms: list[Form] = field(default_factory=list)
     _places: dict[tuple[tuple[int, tuple[int, int]], ...], int] = field(default_factory=dict)
     _terms: int = 0
     _computed: int = 0
 
-    @property
-    def size(self) -> int:
-        """The number of answers so far."""
-        return self.starts[-1]
-
     def add_block(self, block: ParallelBlock) -> int:
         """Add a block, and return its number."""
         self.blocks.append(block)
-        self.starts.append(self.size + len(block))
+        self.size += len(block)
+        self.starts.append(self.size)
         return len(self.blocks) - 1
 
     def add(self, terms: Terms) -> int:

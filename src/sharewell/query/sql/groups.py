@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -44,77 +44,57 @@ class Groups:
         every = frozenset(range(len(self.columns)))
         self.sets = [every] if sets is None else list(sets)
         self.has_subtotals = self.sets != [every]
+        #: The attributes that are grouped, and the places of their columns.
+        self.levels: dict[int, list[int]] = {}
+        for at, column in enumerate(self.columns):
+            if not isinstance(column, JointColumn):
+                self.levels.setdefault(column.level, []).append(at)
 
     @cached_property
     def keys(self) -> list[tuple[int, ...]]:
         """The groups, each as an index into the labels of every column."""
         keys = list(itertools.product(*(range(len(column.labels)) for column in self.columns)))
-        for _, at in self._by_level():
+        for at in self.levels.values():
             if len(at) > 1:  # Only columns of the same attribute can exclude each other.
-                cells = set(zip(*(self._plain(i).groups.tolist() for i in at), strict=True))
+                cells = set(zip(*(self.columns[i].groups.tolist() for i in at), strict=True))
                 keys = [key for key in keys if tuple(key[i] for i in at) in cells]
         return keys
-
-    def _plain(self, at: int) -> Column:
-        column = self.columns[at]
-        if isinstance(column, JointColumn):
-            raise TypeError("a joint column has no level")
-        return column
-
-    def _by_level(self) -> Iterator[tuple[int, list[int]]]:
-        """The attributes that are grouped, and the places of their columns."""
-        places: dict[int, list[int]] = {}
-        for at, column in enumerate(self.columns):
-            if not isinstance(column, JointColumn):
-                places.setdefault(column.level, []).append(at)
-        return iter(places.items())
 
     # Rows of the result
 
     @cached_property
-    def rows(self) -> list[tuple[int | None, ...]]:
+    def rows(self) -> Sequence[tuple[int | None, ...]]:
         """The rows of the result: an index into the labels of every column, None where it is summed."""
-        found: dict[tuple[Any, ...], None] = {}
-        for number, chosen in enumerate(self.sets):
-            for key in self.keys:
-                row = tuple(at if i in chosen else None for i, at in enumerate(key))
-                found[(number, *row)] = None
-        return [row[1:] for row in found]
+        return [row for _, row in self._members] if self.has_subtotals else self.keys
+
+    @property
+    def members(self) -> Iterable[list[int]]:
+        """The groups that each row of the result is the sum of."""
+        return self._members.values()
 
     @cached_property
-    def members(self) -> list[list[int]]:
-        """The groups that each row of the result is the sum of."""
-        found: dict[tuple[Any, ...], list[int]] = {}
+    def _members(self) -> dict[tuple[int, tuple[int | None, ...]], list[int]]:
+        found: dict[tuple[int, tuple[int | None, ...]], list[int]] = {}
         for number, chosen in enumerate(self.sets):
             for place, key in enumerate(self.keys):
                 row = tuple(at if i in chosen else None for i, at in enumerate(key))
-                found.setdefault((number, *row), []).append(place)
-        return list(found.values())
+                found.setdefault((number, row), []).append(place)
+        return found
 
-    def shown(self, column: AnyColumn) -> GroupKey:
-        """Return a grouped column as a column of the result."""
-        at = next(i for i, each in enumerate(self.columns) if each is column or each == column)
-        positions = [row[at] for row in self.rows]
-        labels = column.labels
-        if isinstance(column, ExpressionColumn | JointColumn):
-            other = column.attribute.other if isinstance(column, ExpressionColumn) else None
-            computed = [None if i is None else column.values[i] for i in positions]
-            return group_key(computed, column.type, other)
-        order = [i for i, label in enumerate(labels) if label is not None]
-        if isinstance(column.attribute, Category):
-            order.sort(key=list(map(str, labels)).__getitem__)
-        ranks: dict[int | None, int] = {i: rank for rank, i in enumerate(order)}
-        shown = tuple(None if i is None else labels[i] for i in positions)
-        type_, values = _plain_values(column, shown)
-        return GroupKey(shown, tuple(map(ranks.get, positions)), values, type_)
+    @cached_property
+    def shown(self) -> dict[AnyColumn, GroupKey]:
+        """The grouped columns as columns of the result."""
+        return {
+            column: _shown(column, [row[at] for row in self.rows])
+            for at, column in enumerate(self.columns)
+        }
 
     def computed(self, source: Source, node: exp.Expr, found: CellValues) -> GroupKey:
         """Return an expression of grouped columns, which must be the same in all cells of a group."""
         groups: dict[int, NDArray[np.int64]] = {}
         keys: dict[int, dict[tuple[int, ...], int]] = {}
-        places = dict(self._by_level())
         for level in found.levels:
-            at = places.get(level)
+            at = self.levels.get(level)
             if at is None:
                 raise not_grouped(source, node)
             groups[level], keys[level] = self._divide(at)
@@ -133,7 +113,7 @@ class Groups:
             group: tuple[int, ...] = ()
             for level in found.levels:
                 # The key of a subtotal is shorter than all others.
-                own = tuple(i for at in places[level] if (i := row[at]) is not None)
+                own = tuple(i for at in self.levels[level] if (i := row[at]) is not None)
                 group += (keys[level].get(own, -1),)
             shown.append(None if -1 in group else found.values[codes[group]])
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
@@ -179,7 +159,7 @@ class Groups:
         """The group of every cell by attribute, and the number of each key among all combinations."""
         groups: dict[int, NDArray[np.int64]] = {}
         places = np.zeros(len(self.keys), dtype=np.int64)
-        for level, at in sorted(self._by_level(), reverse=True):
+        for level, at in sorted(self.levels.items(), reverse=True):
             groups[level], numbers = self._divide(at)
             own = [numbers[tuple(key[i] for i in at)] for key in self.keys]
             places = places * len(numbers) + own
@@ -187,18 +167,33 @@ class Groups:
 
     def _divide(self, at: Sequence[int]) -> tuple[NDArray[np.int64], dict[tuple[int, ...], int]]:
         """Divide an attribute's cells by all labels of its columns together, and number the parts."""
-        labels = np.stack([self._plain(i).groups for i in at])
+        labels = np.stack([self.columns[i].groups for i in at])
         found, of_cell = np.unique(labels, axis=1, return_inverse=True)
         return of_cell.ravel(), {tuple(label): number for number, label in enumerate(found.T.tolist())}
 
 
-def _plain_values(column: Column, labels: Sequence[Any]) -> tuple[Type, tuple[Any, ...]]:
-    """Return the values of a column that functions are applied to; a bin is known by its label."""
-    if not column.is_text and isinstance(column.attribute, Integer):
-        return "number", tuple(Fraction(label) if isinstance(label, int) else None for label in labels)
-    if not column.is_text and isinstance(column.attribute, Boolean):
-        return "boolean", tuple(label if isinstance(label, bool) else None for label in labels)
-    return "text", ()
+def _shown(column: AnyColumn, positions: Sequence[int | None]) -> GroupKey:
+    """Return the labels at these positions as a column of the result; None for a subtotal."""
+    if isinstance(column, ExpressionColumn | JointColumn):
+        other = column.attribute.other if isinstance(column, ExpressionColumn) else None
+        computed = [None if i is None else column.values[i] for i in positions]
+        return group_key(computed, column.type, other)
+    labels, attribute = column.labels, column.attribute
+    order = [i for i, label in enumerate(labels) if label is not None]
+    if isinstance(attribute, Category):
+        order.sort(key=list(map(str, labels)).__getitem__)
+    ranks: dict[int | None, int] = {i: rank for rank, i in enumerate(order)}
+    shown = tuple(None if i is None else labels[i] for i in positions)
+    # Functions are applied to numbers and booleans; a bin is known by its label.
+    type_: Type = "text"
+    values: tuple[Any, ...] = ()
+    if not column.is_text and isinstance(attribute, Integer):
+        type_ = "number"
+        values = tuple(Fraction(label) if isinstance(label, int) else None for label in shown)
+    elif not column.is_text and isinstance(attribute, Boolean):
+        type_ = "boolean"
+        values = tuple(label if isinstance(label, bool) else None for label in shown)
+    return GroupKey(shown, tuple(map(ranks.get, positions)), values, type_)
 
 
 def not_grouped(source: Source, node: exp.Expr) -> Exception:

@@ -81,10 +81,7 @@ def _named(node: exp.Expr, source: Source) -> Column | None:
         ordered = [term.this for term in node.expression.expressions]
     else:
         ordered = node.expressions
-    named = ordered[0].unnest() if ordered else None
-    if not isinstance(named, exp.Column) or not isinstance(named.this, exp.Identifier):
-        return None
-    return source.find(named.this)
+    return source.find(ordered[0].unnest()) if ordered else None
 
 
 def _one_by_one(select: exp.Select) -> list[exp.Expr]:
@@ -164,7 +161,7 @@ def compile_quantile(draft: Draft, node: exp.Expr) -> Expression:
 
 def _ordered_column(draft: Draft, node: exp.Expr, named: exp.Column) -> Column:
     source = draft.source
-    found = source.find(named.this) if isinstance(named.this, exp.Identifier) else None
+    found = source.find(named)
     measure = source.find_measure(named)
     if found is None and measure is not None:
         # The bins of a measure are those of the attribute that is made of the same column.

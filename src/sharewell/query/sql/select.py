@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -45,7 +45,7 @@ from sharewell.query.sql.quantiles import (
     is_quantile,
 )
 from sharewell.query.sql.spreads import compile_products, compile_spread
-from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
+from sharewell.query.sql.text import Source, names_match, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 
@@ -61,6 +61,7 @@ STEPS_OF_FUNCTION, VALUES_OF_STEP, GROUPS_OF_STEP = 2, 32, 2
 
 #: The maximum number of columns of ROLLUP and of CUBE.
 MAX_ROLLED_UP: dict[type[exp.Expr], int] = {exp.Rollup: 64, exp.Cube: 12}
+GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 TOO_MANY_SETS = ("There are too many grouping sets.", "List fewer columns.")
 
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
@@ -69,7 +70,8 @@ NameKey = tuple[bool, str] | None
 
 def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) -> Statement:
     """Compile a parsed SELECT; refuse one that needs more than `most` queries, before they are made."""
-    expand_quantiles(select, source)
+    if any(item.find(exp.Anonymous) for item in select.expressions):
+        expand_quantiles(select, source)
     everything = LinearQuery.all(source.domain)
     draft = Draft(select, source, most, Aggregates(source, everything, everything))
     for name, rule in RULES:
@@ -90,14 +92,14 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
     written = source.item_texts()
     if len(written) != len(select.expressions):  # a subquery has other items than it shows
         written = [source.quote(node.unnest()) for node in select.expressions]
-    names = [
-        node.alias or _column_name(source, node.unnest()) or text
-        for node, text in zip(select.expressions, written, strict=True)
-    ]
+    names: list[str] = []
+    for node, text in zip(select.expressions, written, strict=True):
+        column = source.find(node.unnest())
+        names.append(node.alias or (column.name if column else text))
     groups = draft.groups
-    labels = [groups.shown(column).labels for column in groups.columns]
+    labels = [groups.shown[column].labels for column in groups.columns]
     return Statement(
-        text=normalize_sql(source.text),
+        text=source.normalized,
         table=source.table,
         domain=source.domain,
         blocks=tuple(draft.forms.blocks),
@@ -120,14 +122,6 @@ def groups_are_listed(draft: Draft) -> bool:
     return bool(draft.groups.columns) and bool(draft.select.args["group"].args.get("all"))
 
 
-def _column_name(source: Source, node: exp.Expr) -> str:
-    """Return the declared name of a column that an item of the SELECT list is; else an empty string."""
-    if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
-        column = source.find(node.this)
-        return column.name if column else ""
-    return ""
-
-
 def from_table(draft: Draft, clause: exp.From) -> None:
     """FROM names the table, and every qualified column its alias or the table itself."""
     source, named, hint = draft.source, clause.this, f"Write FROM {draft.source.table}."
@@ -147,7 +141,7 @@ def from_table(draft: Draft, clause: exp.From) -> None:
 def where(draft: Draft, clause: exp.Where) -> None:
     """WHERE selects the rows that all aggregates are over; it may use aliases of the SELECT list."""
     for column in list(clause.find_all(exp.Column)):
-        known = isinstance(column.this, exp.Star) or draft.source.find(column.this)
+        known = isinstance(column.this, exp.Star) or draft.source.find(column)
         alias = None if known else draft.aliased(column)
         if alias is not None and not has_aggregate(draft, alias):
             column.replace(exp.Paren(this=alias.copy()))
@@ -156,7 +150,18 @@ def where(draft: Draft, clause: exp.Where) -> None:
 
 def group_by(draft: Draft, clause: exp.Group) -> None:
     """GROUP BY lists columns and expressions of them, by their names, aliases or positions."""
-    nodes, sets = _grouping_sets(draft, clause)
+    nodes: Iterable[exp.Expr]
+    sets: list[tuple[int, ...]] | None = None
+    if clause.args.get("all"):
+        nodes = [e for e in draft.select.expressions if not has_aggregate(draft, e.unalias())]
+    elif not clause.expressions:
+        hint = "Name a column, or remove GROUP BY."
+        raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+    elif any(isinstance(node, GROUPING_SETS) for node in clause.expressions):
+        nodes, sets = _grouping_sets(draft, clause)
+    else:
+        terms = [e.expressions if isinstance(e, exp.Tuple) else [e] for e in clause.expressions]
+        nodes = dict.fromkeys(node.unnest() for term in terms for node in term)
     columns: dict[AnyColumn, int] = {}
     places: list[int | None] = []
     for node in nodes:
@@ -173,24 +178,13 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
     spend(len(draft.groups.sets) * len(draft.groups.keys) // GROUPS_OF_STEP)
 
 
-def _grouping_sets(
-    draft: Draft, clause: exp.Group
-) -> tuple[list[exp.Expr], list[tuple[int, ...]] | None]:
-    """Return the nodes of all grouped columns, and the sets of them; None for all of them alone."""
-    if clause.args.get("all"):
-        return [e for e in draft.select.expressions if not has_aggregate(draft, e.unalias())], None
-    if not clause.expressions:
-        hint = "Name a column, or remove GROUP BY."
-        raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
+def _grouping_sets(draft: Draft, clause: exp.Group) -> tuple[list[exp.Expr], list[tuple[int, ...]]]:
+    """Return the nodes of all grouped columns, and the sets of them that ROLLUP and others list."""
     nodes: dict[exp.Expr, int] = {}
 
-    def place(node: exp.Expr) -> int:
-        return nodes.setdefault(node.unnest(), len(nodes))
-
     def members(node: exp.Expr) -> tuple[int, ...]:
-        if isinstance(node, exp.Tuple):
-            return tuple(place(each) for each in node.expressions)
-        return (place(node),)
+        parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+        return tuple(nodes.setdefault(each.unnest(), len(nodes)) for each in parts)
 
     always: list[int] = []
     product: list[tuple[int, ...]] = [()]
@@ -216,8 +210,7 @@ def _grouping_sets(
         product = [(*before, *option) for before in product for option in options]
         if len(product) > 4096:
             raise draft.source.error(clause, *TOO_MANY_SETS)
-    plain = not any(isinstance(n, exp.Rollup | exp.Cube | exp.GroupingSets) for n in clause.expressions)
-    return list(nodes), None if plain else [(*always, *each) for each in product]
+    return list(nodes), [(*always, *each) for each in product]
 
 
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
@@ -227,8 +220,11 @@ def select_list(draft: Draft, items: list[exp.Expr]) -> None:
             item = draft.item(node.unalias())
             draft.items.append(item)
             draft.shown += not isinstance(item, GroupKey)
-            draft.check_shown(node)
-            for key in _alias_keys(node):
+            rows = len(draft.groups.rows)
+            size = draft.shown * (rows if draft.limit is None else min(rows, draft.limit))
+            if size > draft.most:
+                raise too_large(size, draft.most, draft.source.locate(node))
+            for key in _alias_keys(node) if node.alias else ():
                 draft.aliases.setdefault(key, {})[item] = None
 
 
@@ -311,8 +307,9 @@ class Draft:
     #: The distinct items of each alias.
     aliases: dict[NameKey, dict[Expression, None]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._translator = Translator(self.source, self._leaf)
+    @cached_property
+    def _translator(self) -> Translator:
+        return Translator(self.source, self._leaf)
 
     def check_names(self) -> None:
         """Collect all names of the text that do not exist."""
@@ -331,38 +328,40 @@ class Draft:
             message = "SELECT * is not supported: single rows are never returned."
             hint = f"Write SELECT COUNT(*). DESCRIBE {self.source.table} lists the columns."
             raise self.source.error(node, message, hint)
-        translated = self._translator.translate(node)
+        found = self._translator.translate(node)
+        return self._computed(node, found) if isinstance(found, Call) else found
+
+    def _computed(self, node: exp.Expr, translated: Call) -> Expression:
+        """Simplify a function of results; refuse what takes too long or has no meaning."""
         # An alias may stand for an expression that has aliases again, twice in each.
-        size = size_of(translated)
-        spend(STEPS_OF_FUNCTION * size + size * len(self.groups.rows) // VALUES_OF_STEP)
-        found = simplified(translated, self.forms, len(self.groups.rows))
-        if (
-            isinstance(found, Call)
-            and type_of(found) != "boolean"
-            and any(map(_is_date, numbers(found)))
-        ):
+        rows, size = len(self.groups.rows), size_of(translated)
+        spend(STEPS_OF_FUNCTION * size + size * rows // VALUES_OF_STEP)
+        found = simplified(translated, self.forms, rows)
+        if not isinstance(found, Call):
+            return found
+        if type_of(found) != "boolean" and any(type_of(each) == "date" for each in numbers(found)):
             message = f"{shortened(self.source.quote(node))} computes with a quantile of dates."
             hint = "Select the quantile itself, or a quantile of numbers."
             raise self.source.error(node, message, hint)
-        if (
-            isinstance(found, Call)
-            and len(self.groups.rows) * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS
-        ):
-            message = f"The expression is too long for a result of {len(self.groups.rows):,} rows."
+        if rows * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS:
+            message = f"The expression is too long for a result of {rows:,} rows."
             hint = "Remove it, and compute with the result instead."
             raise self.source.error(node, message, hint, QueryTooComplex)
         return found
 
     def _leaf(self, node: exp.Expr) -> Expression | None:
         """Read what is not computed from other parts of an expression: aggregates and public values."""
-        if isinstance(node, exp.Window):
-            return compile_window(self, node)
-        if is_quantile(node):
-            return compile_quantile(self, node)
-        if _is_aggregate(node):
-            return self.aggregate(node)
-        if isinstance(node, exp.Column):
-            return self.resolve(node)
+        match node:
+            case exp.Column():
+                return self.resolve(node)
+            case exp.Count() | exp.Sum() | exp.Avg():
+                return self.aggregate(node)
+            case exp.Window():
+                return compile_window(self, node)
+            case exp.Anonymous() | exp.Filter() | exp.WithinGroup() if is_quantile(node):
+                return compile_quantile(self, node)
+            case exp.Anonymous() | exp.Filter() if _is_aggregate(node):
+                return self.aggregate(node)
         if node.find(exp.Column) and not has_aggregate(self, node):
             return self._public(node)
         return None
@@ -372,7 +371,7 @@ class Draft:
         columns = list(node.find_all(exp.Column))
         matching = self.grouped_texts.get(_text(node)) if self.grouped_texts else None
         if matching is not None:
-            return self.groups.shown(matching)
+            return self.groups.shown[matching]
         if any(self.aliases.get(_name_key(column)) and not self._grouped(column) for column in columns):
             return None
         if isinstance(node, exp.Not | exp.And | exp.Or | exp.Paren):
@@ -381,18 +380,18 @@ class Draft:
         return self.groups.computed(self.source, node, evaluate_cells(self.source, node, found))
 
     def _grouped(self, node: exp.Column) -> bool:
-        column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
-        return column is not None and column in self.groups.columns
+        return self.source.find(node) in self.groups.columns
 
     def aggregate(self, node: exp.Expr) -> Expression:
         """Compile an aggregate, and add its queries to those of the statement."""
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
             return compile_spread(self, node, inner)
-        if (scaled := self._scaled(node, inner)) is not None:
-            return scaled
-        if (products := compile_products(self, node, inner)) is not None:
-            return products
+        argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
+        if argument is not None and not isinstance(argument, exp.Column):
+            computed = self._scaled(node, argument) or compile_products(self, node, inner, argument)
+            if computed is not None:
+                return computed
         bought, edges, bins, limits, middle = self.aggregates.queries(node)
         blocks = [self.block(total, node) for total in bought]
         average = isinstance(inner, exp.Avg)
@@ -434,9 +433,8 @@ class Draft:
                 own |= {at: factor * middle for at, factor in count_terms.items()}
         return Linear(self.forms.add_all(sums[0]), edges)
 
-    def _scaled(self, node: exp.Expr, inner: exp.Expr) -> Expression | None:
+    def _scaled(self, node: exp.Expr, argument: exp.Expr) -> Expression | None:
         """Compile SUM(measure * 40) as SUM(measure) * 40: a measure has sums only."""
-        argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
         if not isinstance(argument, exp.Mul | exp.Div):
             return None
         left, right = argument.this.unnest(), argument.expression.unnest()
@@ -465,12 +463,13 @@ class Draft:
 
     def resolve(self, node: exp.Column) -> Expression:
         """Resolve a name: an alias of the SELECT list, or a grouped column."""
-        found = dict(self.aliases.get(_name_key(node), {}))
-        column = self.source.find(node.this) if isinstance(node.this, exp.Identifier) else None
-        if column is not None and column in self.groups.columns:
-            # In the SELECT list itself, a column comes before an alias of the same name.
-            in_list = len(self.items) < len(self.select.expressions)
-            found = {self.groups.shown(column): None} | ({} if in_list else found)
+        column = self.source.find(node)
+        shown = self.groups.shown.get(column) if column else None
+        if shown is not None and len(self.items) < len(self.select.expressions):
+            return shown  # In the SELECT list itself, a column comes before an alias of the same name.
+        found = self.aliases.get(_name_key(node), {})
+        if shown is not None:
+            found = {shown: None} | found
         if len(found) > 1:
             message = f'Ambiguous name "{shortened(node.name)}".'
             raise self.source.error(node, message, "Rename one of the columns with AS.")
@@ -495,11 +494,10 @@ class Draft:
         if isinstance(node, exp.Literal) and not node.is_string:
             node = self.select.expressions[self.position(node)].unalias().unnest()
         if isinstance(node, exp.Column):
-            is_column = isinstance(node.this, exp.Identifier) and self.source.find(node.this)
-            alias = None if is_column else self.aliased(node)
-            if alias is None:
-                return self.source.column(node)
-            node = alias
+            named = self.source.find(node)
+            if named is not None:
+                return named
+            node = self.aliased(node) or node
         if isinstance(node, exp.Column):
             return self.source.column(node)
         for function in node.find_all(exp.Anonymous) if self.source.unknown_functions else ():
@@ -566,13 +564,6 @@ class Draft:
         found = self._translator.translate(node)
         return found.value if isinstance(found, Constant) else None
 
-    def check_shown(self, node: exp.Expr) -> None:
-        """Refuse more numbers in the result than are allowed, blaming a node."""
-        rows = len(self.groups.rows)
-        size = self.shown * (rows if self.limit is None else min(rows, self.limit))
-        if size > self.most:
-            raise too_large(size, self.most, self.source.locate(node))
-
     def check_size(self, node: exp.Expr, queries: int | None = None) -> None:
         """Refuse more queries than are allowed, blaming a node."""
         most = MAX_QUERIES
@@ -601,10 +592,6 @@ def _is_aggregate(node: exp.Expr) -> bool:
     if isinstance(inner, exp.Anonymous):
         return inner.name.removesuffix(CALL) in AGGREGATE_FUNCTIONS
     return isinstance(node, AGGREGATES)
-
-
-def _is_date(number: Expression) -> bool:
-    return type_of(number) == "date"
 
 
 def _text(node: exp.Expr) -> str:

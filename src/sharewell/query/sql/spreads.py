@@ -102,11 +102,10 @@ class ProductSums:
 # SUM and AVG of products
 
 
-def compile_products(draft: Draft, node: exp.Expr, inner: exp.Expr) -> Expression | None:
+def compile_products(
+    draft: Draft, node: exp.Expr, inner: exp.Expr, argument: exp.Expr
+) -> Expression | None:
     """Compile SUM or AVG of a polynomial of measures, such as x * y; None if it is anything else."""
-    argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
-    if argument is None or isinstance(argument, exp.Column):
-        return None
     columns = [draft.source.find_measure(each) for each in argument.find_all(exp.Column)]
     measures = list(dict.fromkeys(each for each in columns if each is not None))
     found = _polynomial(draft, argument) if measures and None not in columns else None

@@ -68,6 +68,8 @@ class Source:
     domain: Domain
     table: str
     tokens: tuple[Token, ...] = ()
+    #: The text as its statement is known by.
+    normalized: str = ""
     #: What is wrong with the text, as far as it has been found.
     mistakes: list[QueryError] = field(default_factory=list, compare=False)
     #: The functions that do not exist, and what is wrong with them.
@@ -96,7 +98,7 @@ class Source:
             ) from None
         if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
-        return cls(text, domain, table, tuple(tokens))
+        return cls(text, domain, table, tuple(tokens), normalize_sql(text))
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -124,10 +126,12 @@ class Source:
 
     # Names
 
-    def find(self, identifier: exp.Identifier) -> Column | None:
-        """Return the column of that name, if there is one."""
-        column = self.domain.columns.get(identifier.name.casefold())
-        return column if column and names_match(identifier, column.name) else None
+    def find(self, node: exp.Expr) -> Column | None:
+        """Return the column that a node names, if it is the name of one: exactly, if it is quoted."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return None
+        column = self.domain.columns.get(node.name.casefold())
+        return None if column and node.this.quoted and node.name != column.name else column
 
     def find_measure(self, node: exp.Column) -> Measure | None:
         """Return the measure of that name, if there is one."""
@@ -139,7 +143,7 @@ class Source:
         """Return the column that a node names."""
         if not isinstance(node.this, exp.Identifier):
             raise self.error(node, "* is only allowed in COUNT(*).", "Name a column.")
-        if found := self.find(node.this):
+        if found := self.find(node):
             return found
         name, attributes = node.name, self.domain.attributes
         if measure := self.find_measure(node):
