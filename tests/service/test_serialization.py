@@ -29,8 +29,7 @@ from sharewell.mechanisms.laplace import Laplace
 from sharewell.query.attribute import Binned, Date
 from sharewell.query.statement import Average, Statement
 from sharewell.service import intervals, results
-from sharewell.service.intervals import WIDENING
-from sharewell.service.numbers import mean
+from sharewell.service.intervals import WIDENING, mean
 from sharewell.service.serialization import quote_message
 from sharewell_lab.noise import SeededNoise
 

@@ -1,4 +1,4 @@
-"""Intervals of sums and averages that several noisy answers are combined in."""
+"""Numbers that are made of one or two noisy answers: counts, sums and averages, and their intervals."""
 
 from __future__ import annotations
 
@@ -6,13 +6,30 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sharewell.mechanisms.base import Answer, EdgeEstimate
+from sharewell import wire
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Source
+from sharewell.query.expression import Aggregate, Average
+from sharewell.query.ranges import ANYTHING
+from sharewell.query.statement import Statement
 
 #: How much wider an interval must be to hold with 97.5 % instead of 95 %, so that two of them hold at
 #: once with 95 %, however their errors are correlated (Bonferroni). Gaussian noise needs
 #: 2.2414 / 1.96 = 1.144. One Laplace draw needs ln 40 / ln 20 = 1.231, and 2.6085 / 2.06 = 1.267 from
 #: the intervals of older ledgers.
 WIDENING = 1.27
+
+#: Where a value may have come from: of several, a number has the first. What was measured before is as
+#: reliable as what is measured now; a number that was paid for now in part is not called cached.
+LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
+    "synthetic",
+    "reconstructed",
+    "measured",
+    "cached",
+    "public",
+)
+
+#: A count, and an average that may be any number.
+_COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
 
 Interval = tuple[float, float]
 
@@ -27,6 +44,97 @@ class Combined(NamedTuple):
 def is_undetermined(answer: Answer) -> bool:
     """Whether nothing that was measured determines the answer."""
     return answer.standard_error is not None and math.isinf(answer.standard_error)
+
+
+# Numbers
+
+
+def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:
+    """One answer; the interval of a sum over bins reaches from their lower to their upper edges."""
+    if is_undetermined(answer):
+        return wire.Number(value=None, interval=ANYTHING, source=answer.source)
+    interval = answer.interval
+    if aggregate.edges is not None:
+        edges = dict(answer.edges).get(aggregate.edges)
+        # The answers of older ledgers have none, and are given as they were.
+        interval = over_bins(answer.value, edges) if edges else interval
+    return wire.Number(
+        value=finite(answer.value),
+        standard_error=finite(answer.standard_error),
+        interval=interval,
+        source=answer.source,
+    )
+
+
+def shifted(total: Answer, count: Answer, aggregate: Aggregate) -> wire.Number:
+    """The sum of a measure, from its centred sum and the number of its values."""
+    source = least_reliable((total.source, count.source))
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle, block = float(aggregate.middle), aggregate.count or 0
+    error, interval = combined(total, count, middle, covariance(total, block))
+    return wire.Number(
+        value=finite(total.value + middle * count.value),
+        standard_error=error,
+        interval=interval,
+        source=source,
+    )
+
+
+def mean(
+    total: Answer, count: Answer, average: Average = _AVERAGE, limits: Interval | None = None
+) -> wire.Number:
+    """A sum divided by a count; it has no value where the noisy count is not positive.
+
+    It has an interval and no standard error: the quotient of two noisy numbers has no variance. The
+    interval is within the limits of the average, and reaches from one to the other where the count may
+    be 0. Without limits there is none then.
+    """
+    source = least_reliable((total.source, count.source))
+    if _is_empty(count):
+        return wire.Number(value=None, source=source)
+    if is_undetermined(total) or is_undetermined(count):
+        return wire.Number(value=None, interval=ANYTHING, source=source)
+    middle = float(average.middle)
+    value = average.within(total.value / count.value + middle) if count.value > 0 else None
+    edges = dict(total.edges).get(average.edges) if average.edges is not None else None
+    if average.edges is not None and edges is None:
+        limits = None  # The answers of older ledgers have none, and are given as they were.
+    if edges is not None:
+        found = average_over_bins(total, count, edges)
+    else:
+        found = ratio(total, count, covariance(total, average.count))
+    interval = found and (found[0] + middle, found[1] + middle)
+    if limits is not None and total.interval is not None and count.interval is not None:
+        low, high = interval or limits
+        interval = min(max(low, limits[0]), limits[1]), min(max(high, limits[0]), limits[1])
+    return wire.Number(value=finite(value), standard_error=None, interval=interval, source=source)
+
+
+def range_of(average: Average, statement: Statement) -> Interval | None:
+    """The least and the greatest number that an average of a measure or over bins can be."""
+    limits = average if average.edges is None else statement.edge_sums[average.edges]
+    if limits.low is None or limits.high is None:
+        return None
+    return float(limits.low), float(limits.high)
+
+
+def _is_empty(count: Answer) -> bool:
+    """Whether a count is 0 whatever the rows are."""
+    return count.source == "public" and count.value == 0
+
+
+def least_reliable(sources: Iterable[Source]) -> Source:
+    """The source of a number that is made of several; "public" for one that is made of none."""
+    return min(sources, key=LEAST_RELIABLE_FIRST.index, default="public")
+
+
+def finite(value: float | None) -> float | None:
+    """A number that can be shown; None for what is infinite or not a number."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+# Intervals
 
 
 def covariance(answer: Answer, block: int) -> float | None:

@@ -35,36 +35,24 @@ from sharewell.query.expression import (
     Spread,
     is_public,
     numbers,
-    type_of,
 )
 from sharewell.query.ranges import ANYTHING, Range, union
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import (
     Interval,
-    average_over_bins,
-    combined,
-    covariance,
     critical_of,
     fieller,
+    finite,
     is_undetermined,
+    least_reliable,
+    mean,
+    number,
     over_bins,
     quotient,
-    ratio,
+    range_of,
+    shifted,
 )
 from sharewell.service.spread_intervals import NoisySums, spread_interval, statements
-
-#: Where a value may have come from: of several, a number has the first. What was measured before is as
-#: reliable as what is measured now; a number that was paid for now in part is not called cached.
-LEAST_RELIABLE_FIRST: tuple[str, ...] = (
-    "synthetic",
-    "reconstructed",
-    "measured",
-    "cached",
-    "public",
-)
-
-#: A count, and an average that may be any number.
-_COUNT, _AVERAGE = Aggregate(0), Average(0, 1)
 
 
 def values(answers: Sequence[Answer]) -> list[float | None]:
@@ -73,8 +61,13 @@ def values(answers: Sequence[Answer]) -> list[float | None]:
 
 
 def is_number(expression: Expression) -> bool:
-    """Whether an expression is shown as a number with an interval."""
-    return type_of(expression) == "number" and not is_public(expression)
+    """Whether an expression is shown as a number with an interval, and not as a label."""
+    match expression:
+        case Call():
+            return expression.type == "number" and not is_public(expression)
+        case Quantile():
+            return not expression.is_date
+    return isinstance(expression, Number)
 
 
 class RowNumbers:
@@ -86,7 +79,8 @@ class RowNumbers:
         self.values = values(answers)
         #: How many rows an interval must hold for at once.
         self._rows_at_once = len(statement.group_labels) if statement.selects_by_noise else 1
-        self._at_level: dict[float, Sequence[Answer]] = {1.0: answers}
+        #: The answers, by how much wider their intervals are made.
+        self._widened: dict[float, Sequence[Answer]] = {1.0: answers}
         # By identity: the hash of a ratio is that of all its rows.
         self._columns: dict[int, Sequence[Any]] = {}
         if statement.forms:
@@ -99,27 +93,28 @@ class RowNumbers:
         """A function from a row to a column's field there."""
         if isinstance(expression, GroupKey):
             return expression.labels.__getitem__
-        if not is_number(expression) and not isinstance(expression, Quantile):
-            shown = self._values_of(expression)
-            return lambda row: _label(shown[row])
-        leaves = list(numbers(expression))
-        widening = self._widening(len(leaves) * self._rows_at_once)
-        if isinstance(expression, Quantile) and expression.is_date:
-            return lambda row: self._date(expression, row, widening)
-        if isinstance(expression, Call):
+        if isinstance(expression, Number):
+            widening = self._widening(self._rows_at_once)
+            if isinstance(expression, Quantile) and expression.is_date:
+                return lambda row: self._date(expression, row, widening)
+            return lambda row: self._number(expression, row, widening)
+        if isinstance(expression, Call) and is_number(expression):
+            leaves = list(numbers(expression))
+            widening = self._widening(len(leaves) * self._rows_at_once)
             return lambda row: self._computed(expression, leaves, row, widening)
-        return lambda row: self._number(expression, row, widening)  # type: ignore[arg-type]
+        shown = self._values_of(expression)
+        return lambda row: _label(shown[row])
 
     def _computed(
         self, expression: Call, leaves: Sequence[Number], row: int, widening: float
     ) -> wire.Number:
         """The number that a function or an operator makes of others."""
         found = self._bounds(expression, row, widening)
-        value = _finite(self._values_of(expression)[row])
+        value = finite(self._values_of(expression)[row])
         parts = [self._number(leaf, row, widening) for leaf in leaves]
         if any(part.interval == ANYTHING and part.value is None for part in parts):
             found = ANYTHING if value is None else None
-        source = min((part.source for part in parts), key=_reliability)
+        source = least_reliable(part.source for part in parts)
         interval = None if found is None or any(map(math.isnan, found)) else found
         if interval is not None and value is not None:
             interval = min(interval[0], value), max(interval[1], value)
@@ -141,27 +136,27 @@ class RowNumbers:
         return not ratios or min(ratios) > (GAUSSIAN_CRITICAL + LAPLACE_CRITICAL) / 2
 
     def _widening(self, count: int) -> float:
-        return widening(count, laplace=self._is_laplace)
+        """How much wider intervals must be for so many to hold at once."""
+        return 1.0 if count <= 1 else widening(count, laplace=self._is_laplace)
 
     def _scaled(self, widening: float) -> Sequence[Answer]:
         """The answers with wider intervals."""
-        if widening not in self._at_level:
-            self._at_level[widening] = [_wider(answer, widening) for answer in self.answers]
-        return self._at_level[widening]
+        if widening not in self._widened:
+            self._widened[widening] = [_wider(answer, widening) for answer in self.answers]
+        return self._widened[widening]
 
     # Leaves
 
     def _number(self, leaf: Number, row: int, widening: float) -> wire.Number:
-        statement, answers = self.statement, self._scaled(widening)
+        answers, starts = self._scaled(widening), self.statement.starts
         match leaf:
             case Aggregate(block, _, None):
-                return number(statement.answers_of(block, answers)[row], leaf)
+                return number(answers[starts[block] + row], leaf)
             case Aggregate(block, _, int(count)):
-                own, of_rows = (statement.answers_of(at, answers)[row] for at in (block, count))
-                return shifted(own, of_rows, leaf)
+                return shifted(answers[starts[block] + row], answers[starts[count] + row], leaf)
             case Average(total, count):
-                own, of_rows = (statement.answers_of(at, answers)[row] for at in (total, count))
-                return mean(own, of_rows, leaf, range_of(leaf, statement))
+                own, of_rows = answers[starts[total] + row], answers[starts[count] + row]
+                return mean(own, of_rows, leaf, range_of(leaf, self.statement))
             case Linear(forms):
                 return self._linear(forms[row], leaf.edges, widening)
             case Ratio():
@@ -176,7 +171,7 @@ class RowNumbers:
 
     def _form_source_of(self, form: int) -> Source:
         used = [self.answers[at].source for at, _ in self.statement.forms[form]]
-        return min(used, key=_reliability) if used else "public"
+        return least_reliable(used)
 
     def _form_value_of(self, form: int) -> Any:
         """The value of a linear combination; None if nothing determines one of its answers."""
@@ -221,7 +216,7 @@ class RowNumbers:
         interval = self._form_interval(form, widening)
         if edges is not None:
             interval = self._interval_over_bins(form, edges, widening)
-        return wire.Number(value=_finite(value), standard_error=error, interval=interval, source=source)
+        return wire.Number(value=finite(value), standard_error=error, interval=interval, source=source)
 
     def _interval_over_bins(self, form: int, edges: int, widening: float) -> Interval | None:
         """The interval of a sum of sums over bins; None if an answer has no estimates of its edges.
@@ -256,7 +251,7 @@ class RowNumbers:
 
     def _ratio(self, leaf: Ratio, row: int, widening: float) -> wire.Number:
         above, below = leaf.numerators[row], leaf.denominators[row]
-        source = min((self._form_source(form) for form in (above, below)), key=_reliability)
+        source = least_reliable(self._form_source(form) for form in (above, below))
         if self._is_undetermined(above, below):
             return wire.Number(value=None, interval=ANYTHING, source=source)
         value = self._values_of(leaf)[row]
@@ -270,14 +265,14 @@ class RowNumbers:
             middle = float(leaf.middle)
             low, high = interval or (-math.inf, math.inf)
             interval = leaf.within(low + middle), leaf.within(high + middle)
-        return wire.Number(value=_finite(value), interval=interval, source=source)
+        return wire.Number(value=finite(value), interval=interval, source=source)
 
     def _spread(self, leaf: Spread, row: int, widening: float) -> wire.Number:
         forms = {name: of_rows[row] for name, of_rows in leaf.sums}
-        source = min((self._form_source(form) for form in forms.values()), key=_reliability)
+        source = least_reliable(self._form_source(form) for form in forms.values())
         if self._is_undetermined(*forms.values()):
             return wire.Number(value=None, interval=ANYTHING, source=source)
-        value = _finite(self._values_of(leaf)[row])
+        value = finite(self._values_of(leaf)[row])
         if source == "public" and value is None:
             return wire.Number(value=None, source=source)
         wider = widening * self._widening(statements(leaf.kind))
@@ -346,7 +341,7 @@ class RowNumbers:
 
     def _quantile(self, leaf: Quantile, row: int, widening: float) -> wire.Number:
         counts, crossings = leaf.counts[row], leaf.crossings[row]
-        source = min((self._form_source(form) for form in counts), key=_reliability)
+        source = least_reliable(self._form_source(form) for form in counts)
         if self._is_undetermined(*counts):
             return wire.Number(value=None, interval=ANYTHING, source=source)
         value = self._values_of(leaf)[row]
@@ -358,7 +353,7 @@ class RowNumbers:
         slack = 1.0 if leaf.continuous else 0.0
         low, high = float(leaf.ends[0][0]), float(leaf.ends[-1][1])
         if any(each is None for each in ranges):
-            return wire.Number(value=_finite(value), source=source)
+            return wire.Number(value=finite(value), source=source)
         reaching = [at for at, each in enumerate(ranges) if each and each[1] + slack >= 0]
         short = [at for at, each in enumerate(ranges) if each and each[0] - slack < 0]
         if reaching:
@@ -367,7 +362,7 @@ class RowNumbers:
         high = float(leaf.ends[max(last, reaching[0] if reaching else last)][1])
         if value is not None:
             low, high = min(low, float(value)), max(high, float(value))
-        return wire.Number(value=_finite(value), interval=(low, high), source=source)
+        return wire.Number(value=finite(value), interval=(low, high), source=source)
 
     def _date(self, leaf: Quantile, row: int, widening: float) -> str | None:
         """A quantile of dates, or one end of its interval, as a label."""
@@ -418,7 +413,7 @@ class RowNumbers:
     def _sources(self, leaf: Rank) -> str:
         used = [each for key in leaf.order for each in numbers(key.source)]
         parts = [self._number(each, 0, 1.0).source for each in used if not isinstance(each, Rank)]
-        return min(parts, key=_reliability) if parts else "public"
+        return least_reliable(parts)
 
     # Bounds of computed numbers
 
@@ -496,8 +491,6 @@ def widening(count: int, *, laplace: bool) -> float:
     >>> round(widening(20, laplace=False), 3), round(widening(20, laplace=True), 3)
     (1.543, 2.0)
     """
-    if count <= 1:
-        return 1.0
     if laplace:
         return math.log(20 * count) / math.log(20)
     return NormalDist().inv_cdf(1 - 0.025 / count) / NormalDist().inv_cdf(0.975)
@@ -528,93 +521,3 @@ def _label(value: Any) -> Any:
     if isinstance(value, Fraction):
         return value.numerator if value.denominator == 1 else float(value)
     return value.isoformat() if isinstance(value, dt.date) else value
-
-
-def _reliability(source: str) -> int:
-    return LEAST_RELIABLE_FIRST.index(source)
-
-
-# Sums and averages
-
-
-def number(answer: Answer, aggregate: Aggregate = _COUNT) -> wire.Number:
-    """One answer; the interval of a sum over bins reaches from their lower to their upper edges."""
-    if is_undetermined(answer):
-        return wire.Number(value=None, interval=ANYTHING, source=answer.source)
-    interval = answer.interval
-    if aggregate.edges is not None:
-        edges = dict(answer.edges).get(aggregate.edges)
-        # The answers of older ledgers have none, and are given as they were.
-        interval = over_bins(answer.value, edges) if edges else interval
-    return wire.Number(
-        value=_finite(answer.value),
-        standard_error=_finite(answer.standard_error),
-        interval=interval,
-        source=answer.source,
-    )
-
-
-def shifted(total: Answer, count: Answer, aggregate: Aggregate) -> wire.Number:
-    """The sum of a measure, from its centred sum and the number of its values."""
-    source = _weaker(total, count)
-    if is_undetermined(total) or is_undetermined(count):
-        return wire.Number(value=None, interval=ANYTHING, source=source)
-    middle, block = float(aggregate.middle), aggregate.count or 0
-    error, interval = combined(total, count, middle, covariance(total, block))
-    return wire.Number(
-        value=_finite(total.value + middle * count.value),
-        standard_error=error,
-        interval=interval,
-        source=source,
-    )
-
-
-def mean(
-    total: Answer, count: Answer, average: Average = _AVERAGE, limits: Interval | None = None
-) -> wire.Number:
-    """A sum divided by a count; it has no value where the noisy count is not positive.
-
-    It has an interval and no standard error: the quotient of two noisy numbers has no variance. The
-    interval is within the limits of the average, and reaches from one to the other where the count may
-    be 0. Without limits there is none then.
-    """
-    source = _weaker(total, count)
-    if _is_empty(count):
-        return wire.Number(value=None, source=source)
-    if is_undetermined(total) or is_undetermined(count):
-        return wire.Number(value=None, interval=ANYTHING, source=source)
-    middle = float(average.middle)
-    value = average.within(total.value / count.value + middle) if count.value > 0 else None
-    edges = dict(total.edges).get(average.edges) if average.edges is not None else None
-    if average.edges is not None and edges is None:
-        limits = None  # The answers of older ledgers have none, and are given as they were.
-    if edges is not None:
-        found = average_over_bins(total, count, edges)
-    else:
-        found = ratio(total, count, covariance(total, average.count))
-    interval = found and (found[0] + middle, found[1] + middle)
-    if limits is not None and total.interval is not None and count.interval is not None:
-        low, high = interval or limits
-        interval = min(max(low, limits[0]), limits[1]), min(max(high, limits[0]), limits[1])
-    return wire.Number(value=_finite(value), standard_error=None, interval=interval, source=source)
-
-
-def range_of(average: Average, statement: Statement) -> Interval | None:
-    """The least and the greatest number that an average of a measure or over bins can be."""
-    limits = average if average.edges is None else statement.edge_sums[average.edges]
-    if limits.low is None or limits.high is None:
-        return None
-    return float(limits.low), float(limits.high)
-
-
-def _is_empty(count: Answer) -> bool:
-    """Whether a count is 0 whatever the rows are."""
-    return count.source == "public" and count.value == 0
-
-
-def _weaker(*answers: Answer) -> Source:
-    return min((answer.source for answer in answers), key=_reliability)
-
-
-def _finite(value: float | None) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None

@@ -10,7 +10,8 @@ from sharewell.mechanisms.base import Answer, total_cost
 from sharewell.query.expression import Average, Call, Quantile, Ratio, Spread
 from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
-from sharewell.service.numbers import RowNumbers, is_number, range_of
+from sharewell.service.intervals import range_of
+from sharewell.service.numbers import RowNumbers, is_number
 
 SHARE_USED_UP = "Not measured: your remaining share does not cover the cost."
 SOURCE_CHANGED = (

@@ -37,10 +37,10 @@ from sharewell.query.measure import Measure
 from sharewell.query.statement import Statement
 from sharewell.service.answers import free_answers, released_answers
 from sharewell.service.expected_errors import ErrorOfGroup, ExpectedErrors
-from sharewell.service.intervals import Interval, is_undetermined
+from sharewell.service.intervals import Interval, is_undetermined, least_reliable
 from sharewell.service.ledger.codec import encode, read_answers
 from sharewell.service.ledger.durable import DurableLedger
-from sharewell.service.numbers import LEAST_RELIABLE_FIRST, is_number
+from sharewell.service.numbers import is_number
 from sharewell.service.results import columns, notes
 from sharewell.service.state import PublicState
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
@@ -475,7 +475,7 @@ def _free_source(ledger: DurableLedger, asked: int) -> str:
 def _source(answers: Sequence[Mapping[str, Any]]) -> str:
     """The source of an answer: a measurement if any part is one, else its least reliable part's."""
     sources = {answer["source"] for answer in answers} or {"public"}
-    return "measured" if "measured" in sources else min(sources, key=LEAST_RELIABLE_FIRST.index)
+    return "measured" if "measured" in sources else least_reliable(sources)
 
 
 def problem(error: Exception) -> wire.Problem:
