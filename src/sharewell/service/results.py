@@ -7,7 +7,7 @@ from typing import Any
 
 from sharewell import wire
 from sharewell.mechanisms.base import Answer, total_cost
-from sharewell.query.expression import Average, Call, Quantile, Ratio, Spread
+from sharewell.query.expression import Average, Call, Expression, Quantile, Ratio, Spread
 from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import range_of
@@ -93,34 +93,31 @@ def notes(statement: Statement) -> tuple[str, ...]:
 
 def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Why some numbers have no value, or an interval that says nothing."""
-    sources = [output.source for output in statement.outputs]
-    shown = [
-        (each, source)
-        for row in rows
-        for each, source in zip(row, sources, strict=True)
-        if isinstance(each, wire.Number)
-    ]
-    if any(each.value is None and isinstance(source, Spread) for each, source in shown):
+    nulls: list[tuple[wire.Number, Expression]] = []
+    unbounded: list[Expression] = []
+    has_whole_range = False
+    for row in rows:
+        for each, output in zip(row, statement.outputs, strict=True):
+            if not isinstance(each, wire.Number):
+                continue
+            if each.value is None:
+                nulls.append((each, output.source))
+            elif each.interval is None:
+                unbounded.append(output.source)
+            elif isinstance(output.source, Average):
+                has_whole_range |= each.interval == range_of(output.source, statement)
+    if any(isinstance(source, Spread) for _, source in nulls):
         yield "NULL: the noisy sums are those of too few rows, or of values that are all the same."
-    shown_nulls = [(each, source) for each, source in shown if each.value is None]
-    nulls = [each for each, source in shown_nulls if not isinstance(source, Call | Spread)]
-    if any(each.source == "public" for each in nulls):
+    simple = [each for each, source in nulls if not isinstance(source, Call | Spread)]
+    if any(each.source == "public" for each in simple):
         yield "NULL: the average of an empty set, whatever the rows are."
-    if any(each.interval == ANYTHING for each in nulls):
+    if any(each.interval == ANYTHING for each in simple):
         yield UNDETERMINED
-    if any(each.source != "public" and each.interval != ANYTHING for each in nulls):
+    if any(each.source != "public" and each.interval != ANYTHING for each in simple):
         yield "NULL: the noisy count of the average is not positive."
-    averages = [
-        (each, range_of(source, statement))
-        for each, source in shown
-        if isinstance(source, Average) and each.value is not None
-    ]
-    if any(number.interval is None for number, _ in averages):
+    if any(isinstance(source, Average) for source in unbounded):
         yield "An average without an interval can have any value: its count may be 0."
-    if any(number.interval is not None and number.interval == limits for number, limits in averages):
+    if has_whole_range:
         yield "An average whose interval has every possible value: its count may be 0."
-    if any(
-        each.interval is None and each.value is not None and isinstance(source, Ratio | Spread | Call)
-        for each, source in shown
-    ):
+    if any(isinstance(source, Ratio | Spread | Call) for source in unbounded):
         yield "A computed number without an interval can have any value: a divisor may be 0."
