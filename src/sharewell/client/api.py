@@ -95,7 +95,7 @@ class Api:
         if self.closed:
             raise Closed("The session is closed.", hint="Open a new one.")
         identity = self.identity or (yield from self.connect())
-        path = f"/v1/datasets/{_escape(identity.datasets[0])}{path}"
+        path = f"/v1/datasets/{percent_encode(identity.datasets[0], safe='')}{path}"
         timeout = self.policy.attempt_timeout + extra_timeout
         call = ApiCall(method, path, response, local, body, timeout=timeout, **options)
         return (yield from retry(call, self.policy))
@@ -244,7 +244,7 @@ class Api:
         """Remove an analyst."""
         yield from self.send(
             "DELETE",
-            f"/analysts/{_escape(name)}",
+            f"/analysts/{percent_encode(name, safe='')}",
             wire.Empty,
             lambda at: at.service.leave(name, donate, at.name),
             params={"donate": str(donate).lower()},
@@ -256,7 +256,7 @@ class Api:
         """Issue a new token. After a retry only the last token is valid, and that one is returned."""
         issued = yield from self.send(
             "POST",
-            f"/analysts/{_escape(name)}/token",
+            f"/analysts/{percent_encode(name, safe='')}/token",
             wire.Token,
             lambda at: _token(name, at.service.token(name, at.name)),
         )
@@ -300,10 +300,6 @@ class Api:
                 break
             after, left = page.next, left - len(page)
         return pages
-
-
-def _escape(name: str) -> str:
-    return percent_encode(name, safe="")
 
 
 def _token(name: str, token: str) -> wire.Token:

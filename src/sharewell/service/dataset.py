@@ -211,7 +211,7 @@ class DatasetService:
             if cancelled():
                 raise RequestError("The quote was cancelled.", hint="Ask for it again.")
 
-        statement = self._compile_new(self._read_sql(sql))
+        statement = self._compile_new(self._count_people(sql))
         mechanism = self._worker.published.get().mechanism
         mechanism.require(analyst)
         estimate_seconds(mechanism, statement, self.config.service, pay=True)
@@ -257,12 +257,10 @@ class DatasetService:
         if time.monotonic() > deadline:
             raise overloaded()
         if not isinstance(sql, Statement):
-            sql = self._read_sql(sql)
+            sql = self._count_people(sql)
         if key is None:
             return self._submit_new(analyst, sql, pay, None, deadline)
-        if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY_LENGTH:
-            raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters.")
-        _require_unicode(key)
+        _check_key(key)
         submission = self._submissions.find(analyst, key)
         if submission is None:
             try:
@@ -277,11 +275,10 @@ class DatasetService:
             raise key_reused(key)
         return submission
 
-    def _read_sql(self, sql: str) -> str:
-        """A valid text, with COUNT(*) for the number of people, if each has one row."""
+    def _count_people(self, sql: str) -> str:
+        """Write COUNT(*) for the number of people, which is the number of rows if each has one."""
         config = self.config
-        _require_unicode(sql)
-        if config.privacy_unit is None:
+        if config.privacy_unit is None or not isinstance(sql, str):
             return sql
         return count_people(
             sql, config.privacy_unit, config.max_rows_per_person, config.domain, config.name
@@ -566,14 +563,13 @@ def _random_key() -> str:
     return blake2b(next(_KEYS).to_bytes(8), key=_KEY_SECRET, digest_size=16).hexdigest()
 
 
-def _require_unicode(text: str) -> None:
+def _check_key(key: str) -> None:
     try:
-        text.encode()
-    except (AttributeError, UnicodeEncodeError):
-        raise RequestError(
-            "A key and a statement must be strings of valid Unicode.",
-            hint="One of them is not a string, or contains an unpaired surrogate.",
-        ) from None
+        if isinstance(key, str) and 0 < len(key) <= MAX_KEY_LENGTH and key.encode():
+            return
+    except UnicodeEncodeError:
+        pass  # half of a surrogate pair
+    raise RequestError(f"A key must be a string of 1 to {MAX_KEY_LENGTH} characters of valid Unicode.")
 
 
 def _require_page(after: int, limit: int) -> None:

@@ -270,7 +270,7 @@ class Result(Message):
         if self.is_scalar:
             return "\n".join((f"{self._scalar!r}, {format_cost(self.cost)}", *self.notes))
         lines = [
-            [*self.column_names],
+            [column.name for column in self.columns],
             *([format_field(each) for each in row] for row in self.rows[:MAX_ROWS_SHOWN]),
         ]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

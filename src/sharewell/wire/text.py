@@ -12,10 +12,12 @@ LARGEST_DENOMINATOR = 10_000
 
 
 def format_number(value: float | None, error: float | None = None) -> str:
-    """Format a number with as many digits as its error justifies.
+    """Format a number with as many digits as its error justifies: its first two.
 
     >>> format_number(6231.2841, 28.4), format_number(0.51234, 0.027), format_number(12)
     ('6,231', '0.512', '12')
+    >>> format_number(6231.2841, 2.8), format_number(0.51234, 0.0999)
+    ('6,231.3', '0.51')
     """
     if value is None:
         return "NULL"
@@ -24,18 +26,9 @@ def format_number(value: float | None, error: float | None = None) -> str:
     if error is None or not math.isfinite(error) or error <= 0:
         # Integers in full, however large; six significant digits of other numbers.
         return f"{value:,.0f}" if value == round(value) else f"{value:,.6g}"
-    text = f"{value:,.{decimals(error)}f}"
+    exponent = int(f"{error:.1e}".partition("e")[2])  # of the rounded error: 0.0999 is 0.10
+    text = f"{value:,.{max(0, 1 - exponent)}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
-
-
-def decimals(error: float) -> int:
-    """Return how many decimals are significant: those of the error's first two digits.
-
-    >>> decimals(280), decimals(28), decimals(2.8), decimals(0.028), decimals(0.0999)
-    (0, 0, 1, 3, 2)
-    """
-    exponent = f"{error:.1e}".partition("e")[2]  # of the rounded error: 0.0999 has the digits of 0.10
-    return max(0, 1 - int(exponent))
 
 
 def format_estimate(

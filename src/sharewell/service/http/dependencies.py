@@ -118,12 +118,12 @@ class AnyToken(HTTPBearer):
     async def __call__(self, request: Request) -> Caller:  # type: ignore[override]
         """Authenticate the caller of a request, and count the request against their rate."""
         await check_url(request)
-        state = app_state(request)
         token, session = read_credentials(request)
         if not token and not session:
             raise UnknownToken(
                 "Missing token.", hint="Send the Authorization header with every request; see /docs."
             )
+        state = app_state(request)
         service, principal = state.registry.authenticate(token, session=session)
         if session:
             require_csrf_header(request, session)

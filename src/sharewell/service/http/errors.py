@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -153,7 +154,7 @@ async def _handle_sharewell_error(request: Request, error: SharewellError) -> Re
             "ledger", request_id=request.state.request_id, code=error.code, message=error.message
         )
         if hasattr(request.state, "caller"):
-            request.state.caller.dataset.record_ledger(works=False)
+            request.state.caller.dataset.ledger_failed_at = time.monotonic()
     return problem_response(wire.Problem.of(error), request.state.request_id)
 
 

@@ -78,7 +78,8 @@ async def ask(caller: Analyst, request: Request, response: Response) -> wire.Tic
         raise
     questions.labels(service.name, ticket.state).inc()
     problem = ticket.problem
-    caller.dataset.record_ledger(works=problem is None or not problem.code.startswith("ledger."))
+    has_failed = problem is not None and problem.code.startswith("ledger.")
+    caller.dataset.ledger_failed_at = time.monotonic() if has_failed else None
     if problem is not None:
         raise ProblemException(status_of(problem.code), problem)
     if ticket.state == "waiting":

@@ -58,7 +58,7 @@ class HostedDataset:
             lambda: asyncio.Semaphore(THREADS_PER_PRINCIPAL)
         )
         #: When the ledger last failed, on the monotonic clock; None once it has worked again.
-        self._ledger_failed: float | None = None
+        self.ledger_failed_at: float | None = None
 
     def limit_watchers(self, principal: Principal) -> None:
         """Reject one more request that watches a ticket above the configured number."""
@@ -76,15 +76,11 @@ class HostedDataset:
             if not self.watchers[principal]:
                 del self.watchers[principal]
 
-    def record_ledger(self, *, works: bool) -> None:
-        """Record that the ledger stored something, or failed to."""
-        self._ledger_failed = None if works else time.monotonic()
-
     @property
     def is_ready(self) -> bool:
         """Whether the ledger can store questions, as far as is known."""
-        failed = self._ledger_failed
-        return failed is None or time.monotonic() - failed > LEDGER_RETRY_AFTER
+        failed_at = self.ledger_failed_at
+        return failed_at is None or time.monotonic() - failed_at > LEDGER_RETRY_AFTER
 
     def close(self) -> None:
         """Release the threads."""
