@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sharewell import wire
-from sharewell.mechanisms.base import Answer, EdgeEstimate, Source
+from sharewell.mechanisms.base import Answer, EdgeEstimate
 from sharewell.query.expression import Aggregate, Average
 from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
@@ -20,7 +20,7 @@ WIDENING = 1.27
 
 #: Where a value may have come from: of several, a number has the first. What was measured before is as
 #: reliable as what is measured now; a number that was paid for now in part is not called cached.
-LEAST_RELIABLE_FIRST: tuple[Source, ...] = (
+LEAST_RELIABLE_FIRST: tuple[str, ...] = (
     "synthetic",
     "reconstructed",
     "measured",
@@ -124,7 +124,7 @@ def _is_empty(count: Answer) -> bool:
     return count.source == "public" and count.value == 0
 
 
-def least_reliable(sources: Iterable[Source]) -> Source:
+def least_reliable(sources: Iterable[str]) -> str:
     """The source of a number that is made of several; "public" for one that is made of none."""
     return min(sources, key=LEAST_RELIABLE_FIRST.index, default="public")
 

@@ -18,7 +18,7 @@ from statistics import NormalDist
 from typing import Any
 
 from sharewell import wire
-from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answer, Source
+from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answer
 from sharewell.query.expression import (
     Aggregate,
     Average,
@@ -169,7 +169,7 @@ class RowNumbers:
                 return self._rank(leaf, row)
         raise TypeError(f"{leaf!r} is not a number")
 
-    def _form_source_of(self, form: int) -> Source:
+    def _form_source_of(self, form: int) -> str:
         used = [self.answers[at].source for at, _ in self.statement.forms[form]]
         return least_reliable(used)
 
