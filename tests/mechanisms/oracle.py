@@ -6,7 +6,7 @@ Nothing here is fast, and nothing here shares a line with what it is held agains
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -167,6 +167,8 @@ class Setting:
     neighbours: str = "add-remove"
     buy_seed_rows: bool = False
     signed_rows: bool = False
+    #: Rows and variances that a donation buys, by donor, where they are not the seed's with equal noise.
+    sown: Callable[[Mapping[str, Fraction]], tuple[np.ndarray, np.ndarray]] | None = None
 
 
 @dataclass
@@ -184,13 +186,17 @@ def simulate(setting: Setting, events: Sequence[Event], present: Collection[str]
     left: dict[str, Fraction] = {}
     gone: set[str] = set()
 
-    def sow(cost: Fraction) -> None:
-        if cost > 0:
+    def sow(bill: Mapping[str, Fraction]) -> None:
+        cost = sum(bill.values(), Fraction(0))
+        if cost > 0 and setting.sown is not None:
+            rows, variances = setting.sown({name: part for name, part in bill.items() if part})
+            known.add(rows, [0] * len(rows), variances.tolist())
+        elif cost > 0:
             noise = seed_variance(setting.seed, setting.currency, setting.neighbours, cost)
             known.add(setting.seed, [0] * len(setting.seed), [noise] * len(setting.seed))
 
     def enter(shares: Mapping[str, Fraction]) -> None:
-        sow(sum((share * setting.seed_fraction for share in shares.values()), Fraction(0)))
+        sow({name: share * setting.seed_fraction for name, share in shares.items()})
         left.update({name: share * (1 - setting.seed_fraction) for name, share in shares.items()})
 
     enter({name: share for name, share in setting.shares.items() if name in present})
@@ -200,7 +206,7 @@ def simulate(setting: Setting, events: Sequence[Event], present: Collection[str]
     for at, event in enumerate(events):
         if isinstance(event, Close):
             done = [name for name in event.done if name in left and name not in gone]
-            sow(sum((left[name] for name in done), Fraction(0)))
+            sow({name: left[name] for name in done})
             left.update(dict.fromkeys(done, Fraction(0)))
             continue
         if event.analyst not in present or event.analyst in gone:
@@ -208,7 +214,7 @@ def simulate(setting: Setting, events: Sequence[Event], present: Collection[str]
         if isinstance(event, Join):
             enter({event.analyst: event.share})
         elif isinstance(event, Leave):
-            sow(left[event.analyst] if event.donate else Fraction(0))
+            sow({event.analyst: left[event.analyst]} if event.donate else {})
             left[event.analyst] = Fraction(0)
             gone.add(event.analyst)
         elif event.analyst in left:

@@ -187,8 +187,12 @@ def _rows(draw, domain: Domain) -> tuple[tuple[int, ...], ...]:
 
 
 @st.composite
-def streams(draw, most_cells: int = 10) -> Stream:
-    """Random domains, seeds, shares and prices; few questions and small means, so that both matter."""
+def streams(draw, most_cells: int = 10, rows: Any = _rows, apart: bool = False) -> Stream:
+    """Random domains, seeds, shares and prices; few questions and small means, so that both matter.
+
+    `rows` draws the rows of a question. With `apart`, analysts ask questions of their own, more of them
+    without paying, and more rounds are closed.
+    """
     domain = line_of(*draw(shapes(most_cells).filter(lambda shape: max(shape) > 2)))
     query_budget = Fraction(1, draw(st.sampled_from([50, 10, 4])))
     seed_fraction = Fraction(draw(st.sampled_from([9, 5, 1, 0, 8, 10])), 10)
@@ -199,9 +203,11 @@ def streams(draw, most_cells: int = 10) -> Stream:
     late = draw(st.sampled_from([0, 0, 1, people - 1]))
     shares = {name: draw(amounts) for name in ANALYSTS[: people - late]}
     waiting = list(ANALYSTS[people - late : people])
-    pool = [_rows(draw, domain) for _ in range(draw(st.integers(3, 7)))]
+    pool = [rows(draw, domain) for _ in range(draw(st.integers(3, 7)))]
     events: list[Event] = []
-    kinds = st.sampled_from(["ask"] * 9 + ["free", "join", "leave", "close"])
+    kinds = st.sampled_from(
+        ["ask"] * 9 + ["free", "join", "leave", "close"] + ["free", "close"] * 4 * apart
+    )
     for _ in range(draw(st.integers(6, 24))):
         kind = draw(kinds)
         analyst = draw(st.sampled_from(_there(shares, events)))
@@ -213,9 +219,10 @@ def streams(draw, most_cells: int = 10) -> Stream:
         elif kind == "leave":
             events.append(Leave(analyst, draw(st.booleans())))
         else:
-            rows, then = (draw(st.sampled_from(pool)) for _ in range(2))
+            own = pool[ANALYSTS.index(analyst) % len(pool) :: people] if apart else pool
+            first, then = (draw(st.sampled_from(own)) for _ in range(2))
             pay, two = kind != "free", draw(st.sampled_from([False] * 7 + [True]))
-            events.append(Ask(analyst, rows, pay, then if two else ()))
+            events.append(Ask(analyst, first, pay, then if two else ()))
     events += [Join(name, draw(amounts)) for name in waiting]
     neighbours = draw(st.sampled_from(["add-remove", "add-remove", "replace-one"]))
     return Stream(
@@ -238,8 +245,8 @@ def _there(shares: dict[str, Fraction], events: list[Event]) -> list[str]:
 
 
 @st.composite
-def streams_and_subsets(draw) -> tuple[Stream, frozenset[str]]:
+def streams_and_subsets(draw, of: Any = None) -> tuple[Any, frozenset[str]]:
     """A stream, and some of its analysts: at least one, and not all."""
-    stream = draw(streams())
+    stream = draw(streams() if of is None else of)
     everybody = draw(st.permutations(stream.analysts))
     return stream, frozenset(everybody[: draw(st.integers(1, len(everybody) - 1))])

@@ -7,7 +7,7 @@ those of another analyst: a plan may be a bad one, and still no answer is worse 
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,42 +21,22 @@ from sharewell.query import workload
 from sharewell.query.block import GroupedBlock
 from sharewell.sharing.collective import Collective, DryRun, Join, Leave, expected_errors
 from tests.mechanisms.measurements import line_of
-from tests.mechanisms.oracle import Ask
 from tests.sharing.search import worse
-from tests.sharing.streams import Stream, streams_and_subsets
-
-
-class PlannedStream(Stream):
-    """A stream whose analysts have plans of their own."""
-
-    @cached_property
-    def seed(self) -> PlannedSeed:  # type: ignore[override]
-        expected: dict[str, list] = {}
-        for event in self.events:
-            if isinstance(event, Ask):
-                question = self._question(event)
-                parts = question if isinstance(question, tuple) else (question,)
-                expected.setdefault(event.analyst, []).extend(parts)
-        if self.buy_seed_rows:  # Plans for what others ask.
-            expected = dict(zip(expected, [*expected.values()][::-1], strict=True))
-        return PlannedSeed(self.domain, self.currency, self.neighbours, expected)  # type: ignore[arg-type]
-
-
-def planned(stream: Stream) -> PlannedStream:
-    return PlannedStream(**vars(stream))
+from tests.sharing.streams import streams_and_subsets
+from tests.sharing.wide_streams import planned_streams
 
 
 @settings(max_examples=25, deadline=None)
-@given(streams_and_subsets())
+@given(streams_and_subsets(planned_streams()))
 def test_no_answer_is_worse_for_others_being_there(case):
     stream, some = case
-    assert worse(planned(stream), some) == []
+    assert worse(stream, some) == []
 
 
 @settings(max_examples=10, deadline=None)
-@given(streams_and_subsets())
+@given(streams_and_subsets(planned_streams()))
 def test_the_second_implementation_finds_the_same_errors(case):
-    stream, some = planned(case[0]), case[1]
+    stream, some = case
     for present in (stream.analysts, some):
         dry_run = DryRun(stream.collective(), present)
         for entry in stream.entries.values():

@@ -13,51 +13,12 @@ from sharewell.errors import PrivacyError
 from sharewell.mechanisms import reconstruction, seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.signed_rows import signing_helps
-from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import GroupedBlock, ParallelBlock
 from tests.mechanisms.measurements import line_of
 from tests.mechanisms.oracle import Ask
+from tests.sharing.broken import KeyedByCount, SignsWhatIsLeft, signed
 from tests.sharing.search import search, worse
 from tests.sharing.streams import Stream
-
-
-class KeyedByCount(CacheReconstruct):
-    """Signs single counts, and takes a count for measured if it or its signed row was."""
-
-    def answer(self, block, analyst, pay):
-        rows = self._rows_to_buy(block)
-        can_pay = pay and self.curator.left(analyst) >= self.query_budget
-        bought = None
-        if can_pay and len(rows):
-            bought = yield MeasureRequest(rows, self.query_budget, analyst)
-            self._learn(bought)
-        else:
-            yield None
-        return self._estimate(block, bought, as_printed=False)
-
-    def _rows_to_buy(self, block: ParallelBlock) -> ParallelBlock:
-        return self._measured_rows(block).take(self._unknown(block))
-
-    def _unknown(self, block: ParallelBlock) -> list[int]:
-        return [
-            at
-            for at, row in enumerate(block.primitive)
-            if not any(self._lookup(each) for each in (row, signed(row)))
-        ]
-
-
-class SignsWhatIsLeft(KeyedByCount):
-    """Signs a row where it is the only one of its question that is left to buy."""
-
-    def _rows_to_buy(self, block: ParallelBlock) -> ParallelBlock:
-        left = ParallelBlock(block.domain, block.primitive.take(self._unknown(block)).queries)
-        return left.signed or left
-
-
-def signed(row: LinearQuery) -> LinearQuery:
-    rows = ParallelBlock(row.domain, [row]).signed
-    return row if rows is None else rows[0]
-
 
 #: A vague identity, which knows the total badly. Ann buys a count that is a row of bob's GROUP BY.
 #: Alone, bob buys all his rows as they are.
