@@ -191,7 +191,7 @@ def streams(draw, most_cells: int = 10, rows: Any = _rows, apart: bool = False) 
     """Random domains, seeds, shares and prices; few questions and small means, so that both matter.
 
     `rows` draws the rows of a question. With `apart`, analysts ask questions of their own, more of them
-    without paying, and more rounds are closed.
+    without paying, some have small shares, and more rounds are closed.
     """
     domain = line_of(*draw(shapes(most_cells).filter(lambda shape: max(shape) > 2)))
     query_budget = Fraction(1, draw(st.sampled_from([50, 10, 4])))
@@ -199,6 +199,8 @@ def streams(draw, most_cells: int = 10, rows: Any = _rows, apart: bool = False) 
     # What is not donated pays for none to two questions, and something may be left over.
     paid = st.sampled_from([2, 1, 3, 4, 5]).map(lambda halves: query_budget * halves / 2)
     amounts = paid.map(lambda part: part / (1 - seed_fraction) if seed_fraction < 1 else part)
+    if apart:
+        amounts = st.tuples(amounts, st.sampled_from([1, 1, 8])).map(lambda pair: pair[0] / pair[1])
     people = draw(st.sampled_from([3, 2, 4]))
     late = draw(st.sampled_from([0, 0, 1, people - 1]))
     shares = {name: draw(amounts) for name in ANALYSTS[: people - late]}

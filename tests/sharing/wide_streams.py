@@ -214,7 +214,7 @@ class WideStream(PartStream):
 
 def _rows_or_tables(draw, domain: Domain) -> tuple[tuple[int, ...], ...]:
     """The rows of a question as of any stream, or a whole table: a seed takes those in."""
-    if draw(st.sampled_from([True, True, False])):
+    if draw(st.booleans()):
         return _rows(draw, domain)
     levels = range(len(domain.shape))
     chosen = draw(st.lists(st.sampled_from(levels), min_size=1, max_size=2, unique=True))
