@@ -42,7 +42,7 @@ def test_the_second_implementation_finds_the_same_errors(case):
         for entry in stream.entries.values():
             errors = dry_run.play(entry)
             if errors is not None:
-                again = dry_run.recompute(entry, range(len(errors)))  # type: ignore[arg-type]
+                again = dry_run.recompute(entry, range(len(errors)))
                 assert again is not None
                 assert list(errors) == pytest.approx(again, rel=1e-6)
 

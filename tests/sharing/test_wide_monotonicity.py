@@ -50,7 +50,7 @@ def test_merged_cells_have_the_errors_of_all_cells():
 
 
 def written_out(part: MarginalPart, domain: Domain) -> np.ndarray:
-    rows = np.ones((1, 1))
+    rows: np.ndarray = np.ones((1, 1))
     for level, size in enumerate(domain.shape):
         along = size * np.eye(size) - 1 if part.centred else np.eye(size)
         rows = np.kron(rows, along if level in part.attributes else np.ones((1, size)))

@@ -115,7 +115,8 @@ class PartStream(Stream):
 
     def merged(self, part: MarginalPart) -> tuple[np.ndarray, np.ndarray]:
         """A part's rows over classes of cells, with what the variance of each is multiplied by."""
-        rows, factors = np.ones((1, 1)), np.ones(1)
+        rows: np.ndarray = np.ones((1, 1))
+        factors: np.ndarray = np.ones(1)
         shape = self.domain.shape
         own = dict(zip(part.attributes, part.rows or [None] * len(part.attributes), strict=True))
         for level in own.keys() - self.classes.keys():
@@ -220,7 +221,7 @@ def _rows_or_tables(draw, domain: Domain) -> tuple[tuple[int, ...], ...]:
     chosen = draw(st.lists(st.sampled_from(levels), min_size=1, max_size=2, unique=True))
     kept = np.ix_(*(np.arange(n) for n in domain.shape))
     group = sum(kept[at] * 100**place for place, at in enumerate(sorted(chosen, reverse=True)))
-    group = np.broadcast_to(group, domain.shape).ravel()  # type: ignore[arg-type]
+    group = np.broadcast_to(group, domain.shape).ravel()
     return tuple(tuple((group == g).astype(int).tolist()) for g in np.unique(group))
 
 
