@@ -156,7 +156,9 @@ class Block(Sequence[LinearQuery]):
         included unless the domain covers every possible row.
         """
         found: set[tuple[tuple[int, int], ...]] = {()} if self.domain.may_drop else set()
-        pending = [[(row, int(q.scale), q.root) for row, q in enumerate(self._whole()) if q.root]]
+        for query in self.queries:
+            _require_whole(query)
+        pending = [[(row, int(q.scale), q.root) for row, q in enumerate(self.queries) if q.root]]
         steps = 0
         while pending:
             active = pending.pop()
@@ -174,21 +176,6 @@ class Block(Sequence[LinearQuery]):
             else:
                 pending.extend(_split(active))
         return frozenset(found)
-
-    def _whole(self) -> tuple[LinearQuery, ...]:
-        """Return the queries after checking that their weights are integers and bounded."""
-        plain = not self.domain.measures
-        weighted = [query for query in self.queries if not (plain and query.is_predicate)]
-        if any(q.scale.denominator != 1 for q in weighted):
-            raise QueryError(
-                "Sensitivity requires queries with integer weights.",
-                hint="Measure `query.primitive` and multiply by `query.scale`.",
-            )
-        if any(q.max_abs > MAX_WEIGHT for q in weighted):
-            raise QueryError(
-                f"The weights of a query must not exceed {MAX_WEIGHT:,}.", hint="Scale the query down."
-            )
-        return self.queries
 
     @property
     def nbytes(self) -> int:
@@ -280,9 +267,7 @@ class ParallelBlock(Block):
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return the sensitivity of each query on its own."""
-        if neighbours == "add-remove":
-            return np.array([int(query.max_abs) for query in self._whole()], dtype=np.int64)
-        return np.array([int(query.spread) for query in self._whole()], dtype=np.int64)
+        return np.array([_unit(query, neighbours) for query in self.queries], dtype=np.int64)
 
     def l1_sensitivity(self, neighbours: Neighbours) -> int:
         """Return 1, or 2 under replace-one: the number of queries that change, each by one unit."""
@@ -313,6 +298,8 @@ class GroupedBlock(ParallelBlock):
     base: LinearQuery
     groups: Mapping[int, NDArray[np.int64]]
     places: NDArray[np.int64]
+    #: The number of groups of each grouped attribute.
+    shape: tuple[int, ...]
 
     def __init__(
         self,
@@ -322,8 +309,14 @@ class GroupedBlock(ParallelBlock):
     ) -> None:
         object.__setattr__(self, "domain", base.domain)
         object.__setattr__(self, "base", base)
-        own = {level: _of_cells(base.domain, level, of_cell) for level, of_cell in groups.items()}
+        own = {level: np.array(of_cell, dtype=np.int64) for level, of_cell in groups.items()}
+        for level, cells in own.items():
+            in_domain = 0 <= level < len(base.domain.attributes)
+            if not in_domain or cells.shape != (base.domain.shape[level],) or cells.min() < 0:
+                raise QueryError("A GROUP BY requires the group of every cell of an attribute.")
+            cells.flags.writeable = False
         object.__setattr__(self, "groups", MappingProxyType(own))
+        object.__setattr__(self, "shape", tuple(int(cells.max()) + 1 for cells in own.values()))
         count = math.prod(self.shape)
         if count > MAX_STEPS:
             raise QueryTooComplex(
@@ -336,11 +329,6 @@ class GroupedBlock(ParallelBlock):
             raise QueryError("A row of a grouped block is outside its groups.")
         chosen.flags.writeable = False
         object.__setattr__(self, "places", chosen)
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """The number of groups of each grouped attribute."""
-        return tuple(int(of_cell.max()) + 1 for of_cell in self.groups.values())
 
     def _nonempty(self) -> NDArray[np.int64]:
         if self.base.root is None:
@@ -355,12 +343,13 @@ class GroupedBlock(ParallelBlock):
         for (level, of_cell), count in zip(self.groups.items(), self.shape, strict=True):
             stride //= count
             wanted = np.unique(self.places // stride)
-            parts = {
-                before * count + group: part
-                for before, query in parts.items()
-                for group, part in query.parts(level, _only(of_cell, wanted, before, count)).items()
-                if group >= 0
-            }
+            found: dict[int, LinearQuery] = {}
+            for before, query in parts.items():
+                first, end = np.searchsorted(wanted, [before * count, (before + 1) * count])
+                own = wanted[first:end] - before * count
+                kept = of_cell if len(own) == count else np.where(np.isin(of_cell, own), of_cell, -1)
+                found |= {before * count + at: part for at, part in query.parts(level, kept).items()}
+            parts = found
         zero = LinearQuery.zero(self.domain)
         return tuple([parts.get(place, zero) for place in self.places.tolist()])
 
@@ -370,6 +359,8 @@ class GroupedBlock(ParallelBlock):
     def take(self, rows: Iterable[int]) -> GroupedBlock:
         """Return a subset of the rows, each at most once."""
         chosen = list(rows)
+        if chosen == list(range(len(self))):
+            return self
         taken = GroupedBlock(self.base, self.groups, self.places[chosen])
         if "queries" in self.__dict__:
             taken.__dict__["queries"] = tuple([self.queries[row] for row in chosen])
@@ -413,10 +404,11 @@ class GroupedBlock(ParallelBlock):
 
     def units(self, neighbours: Neighbours) -> NDArray[np.int64]:
         """Return the sensitivity of each row on its own."""
-        if not self._is_even:
-            return super().units(neighbours)
-        [unit] = ParallelBlock(self.domain, [self.base]).units(neighbours)
-        return np.full(len(self), unit)
+        return (
+            np.full(len(self), _unit(self.base, neighbours))
+            if self._is_even
+            else super().units(neighbours)
+        )
 
     def answers(self, data: Data) -> NDArray[np.int64]:
         """Return the exact answer of every row, in one pass over the data."""
@@ -432,7 +424,11 @@ class GroupedBlock(ParallelBlock):
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data: each attribute's groups as [group, number of cells] runs."""
-        groups = [[level, _runs(of_cell)] for level, of_cell in self.groups.items()]
+        groups: list[Any] = []
+        for level, of_cell in self.groups.items():
+            starts = np.flatnonzero(np.diff(of_cell, prepend=-1))
+            lengths = np.diff(starts, append=len(of_cell))
+            groups.append([level, np.stack([of_cell[starts], lengths], axis=1).tolist()])
         places = self.places.tolist()
         return {"kind": self.kind, "base": self.base.to_json(), "groups": groups, "places": places}
 
@@ -449,32 +445,23 @@ class GroupedBlock(ParallelBlock):
         return GroupedBlock, (self.base, dict(self.groups), self.places)
 
 
-def _of_cells(
-    domain: Domain, level: int, of_cell: Sequence[int] | NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Copy the groups of an attribute's cells."""
-    own = np.array(of_cell, dtype=np.int64)
-    if not 0 <= level < len(domain.attributes) or own.shape != (domain.shape[level],) or own.min() < 0:
-        raise QueryError("A GROUP BY requires the group of every cell of an attribute.")
-    own.flags.writeable = False
-    return own
+def _unit(query: LinearQuery, neighbours: Neighbours) -> int:
+    """Return the most by which one row of the table changes a query with integer weights."""
+    _require_whole(query)
+    return int(query.max_abs if neighbours == "add-remove" else query.spread)
 
 
-def _only(
-    of_cell: NDArray[np.int64], wanted: NDArray[np.int64], before: int, count: int
-) -> NDArray[np.int64]:
-    """The groups of an attribute's cells; -1 for those that no wanted combination has after `before`."""
-    first, end = np.searchsorted(wanted, [before * count, (before + 1) * count])
-    if end - first == count:
-        return of_cell
-    return np.where(np.isin(of_cell, wanted[first:end] - before * count), of_cell, -1)
-
-
-def _runs(of_cell: NDArray[np.int64]) -> list[list[int]]:
-    starts = np.flatnonzero(np.diff(of_cell, prepend=-1))
-    lengths = np.diff(starts, append=len(of_cell))
-    runs: list[list[int]] = np.stack([of_cell[starts], lengths], axis=1).tolist()
-    return runs
+def _require_whole(query: LinearQuery) -> None:
+    """Refuse a query whose weights are not integers, or not bounded."""
+    if query.scale.denominator != 1:
+        raise QueryError(
+            "Sensitivity requires queries with integer weights.",
+            hint="Measure `query.primitive` and multiply by `query.scale`.",
+        )
+    if query.max_abs > MAX_WEIGHT:
+        raise QueryError(
+            f"The weights of a query must not exceed {MAX_WEIGHT:,}.", hint="Scale the query down."
+        )
 
 
 def _extreme_columns(

@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -45,28 +45,22 @@ MAX_STEPS = 2**22
 MAX_KEPT = 1024
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Node:
     """A primitive function of the attributes from this level on; equal functions have equal digests.
 
     Run i begins at cell `starts[i]` and leads to `children[which[i]]`; without weight, `which[i]` is -1.
     """
 
-    size: int
-    starts: Weights
-    weights: Weights
-    which: Weights
-    children: tuple[Node, ...]
     digest: bytes
+    size: int = field(compare=False)
+    starts: Weights = field(compare=False)
+    weights: Weights = field(compare=False)
+    which: Weights = field(compare=False)
+    children: tuple[Node, ...] = field(compare=False)
     #: Whether the function is 1 everywhere, and whether it is 0 or 1 everywhere.
-    is_one: bool
-    is_predicate: bool
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Node) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    is_one: bool = field(compare=False)
+    is_predicate: bool = field(compare=False)
 
     @property
     def runs(self) -> Iterator[tuple[int, int, int, int]]:
@@ -87,13 +81,8 @@ class Node:
     @property
     def vectors(self) -> tuple[tuple[Weights, Node], ...]:
         """Every child with its weights, one for each cell; kept if they take little memory."""
-        return self._vectors if self.size * len(self.children) <= MAX_KEPT else self._expand()
-
-    @cached_property
-    def _vectors(self) -> tuple[tuple[Weights, Node], ...]:
-        return self._expand()
-
-    def _expand(self) -> tuple[tuple[Weights, Node], ...]:
+        if (known := self.__dict__.get("kept_vectors")) is not None:
+            return known  # type: ignore[no-any-return]
         lengths = np.diff(self.starts, append=self.size)
         vectors = [
             np.repeat(
@@ -103,7 +92,10 @@ class Node:
         ]
         for vector in vectors:
             vector.flags.writeable = False
-        return tuple(zip(vectors, self.children, strict=True))
+        found = tuple(zip(vectors, self.children, strict=True))
+        if self.size * len(self.children) <= MAX_KEPT:
+            self.__dict__["kept_vectors"] = found
+        return found
 
 
 def _node(
@@ -118,12 +110,12 @@ def _node(
     digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
     plain = plain and all(child.is_predicate for child in children)
     is_one = plain and len(starts) == 1 and children[0].is_one
-    return Node(size, starts, weights, which, tuple(children), digest, is_one, plain)
+    return Node(digest, size, starts, weights, which, tuple(children), is_one, plain)
 
 
 _NONE: Weights = np.zeros(0, dtype=np.int64)
 #: Below the last attribute: the number 1.
-TERMINAL = Node(0, _NONE, _NONE, _NONE, (), b"", is_one=True, is_predicate=True)
+TERMINAL = Node(b"", 0, _NONE, _NONE, _NONE, (), is_one=True, is_predicate=True)
 
 #: An integer times a primitive node; (0, None) is the zero function.
 Scaled = tuple[int, Node | None]
@@ -321,42 +313,52 @@ def combine(a: int, left: Scaled, b: int, right: Scaled) -> Scaled:
     return visit(a * s, p if a else None, b * t, q if b else None)
 
 
-def split(node: Node, level: int, groups: Weights, count: int) -> list[Scaled]:
-    """Restrict a function to each of `count` groups of the cells of one attribute."""
-    memo: dict[Node, list[Scaled]] = {}
-    cuts = np.flatnonzero(np.diff(groups, prepend=-1))
+def split(node: Node, level: int, groups: Weights) -> dict[int, Scaled]:
+    """Restrict a function to each group of an attribute's cells in which it has a weight.
 
-    def visit(node: Node, level: int) -> list[Scaled]:
-        if node not in memo:
-            spend(count)
-            if level:
-                below = [visit(child, level - 1) for child in node.children]
-                memo[node] = [
-                    make(node.size, node.starts, node.weights, node.which, parts)
-                    for parts in zip(*below, strict=True)
-                ]
-            else:
-                memo[node] = list(_split_runs(node, cuts, groups, count))
+    `groups[cell]` is the group of a cell; negative groups are left out.
+    """
+    memo: dict[Node, dict[int, Scaled]] = {}
+    cuts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
+
+    def visit(node: Node, level: int) -> dict[int, Scaled]:
+        if node in memo:
+            return memo[node]
+        if level == 0:
+            memo[node] = dict(_split_runs(node, cuts, groups))
+            return memo[node]
+        below = [visit(child, level - 1) for child in node.children]
+        found = sorted({group for parts in below for group in parts})
+        spend(len(found))
+        memo[node] = {
+            group: make(
+                node.size,
+                node.starts,
+                node.weights,
+                node.which,
+                [parts.get(group, ZERO) for parts in below],
+            )
+            for group in found
+        }
         return memo[node]
 
     return visit(node, level)
 
 
-def _split_runs(node: Node, cuts: Weights, groups: Weights, count: int) -> Iterator[Scaled]:
+def _split_runs(node: Node, cuts: Weights, groups: Weights) -> Iterator[tuple[int, Scaled]]:
     starts = np.union1d(node.starts, cuts)
     run = np.searchsorted(node.starts, starts, "right") - 1
     lengths = np.diff(starts, append=node.size)
-    order = np.argsort(groups[starts], kind="stable")
-    ends = np.searchsorted(groups[starts][order], np.arange(count + 1)).tolist()
+    used = np.flatnonzero((node.weights[run] != 0) & (groups[starts] >= 0))
+    order = used[np.argsort(groups[starts[used]], kind="stable")]
+    found, begins = np.unique(groups[starts[order]], return_index=True)
+    spend(len(found))
     parts = [(1, child) for child in node.children]
-    for begin, end in pairwise(ends):
+    for group, begin, end in zip(found.tolist(), begins, [*begins[1:], len(order)], strict=False):
         chosen = order[begin:end]
-        if not len(chosen):
-            yield ZERO
-            continue
         filled, at = fill(node.size, starts[chosen], lengths[chosen])
         weights, which = node.weights[run[chosen]], node.which[run[chosen]]
-        yield make(node.size, filled, np.where(at < 0, 0, weights[at]), which[at], parts)
+        yield group, make(node.size, filled, np.where(at < 0, 0, weights[at]), which[at], parts)
 
 
 def fill(size: int, starts: Weights, lengths: Weights) -> tuple[Weights, Weights]:

@@ -232,22 +232,14 @@ class LinearQuery:
         return [parts.get(group, zero) for group in range(count)]
 
     def parts(self, level: int, groups: Weights) -> dict[int, LinearQuery]:
-        """Split the query by an attribute's cells, like `split`; return the parts that are not zero."""
+        """Split the query like `split`; return the parts that are not zero, none of negative groups."""
         if self.root is None:
             return {}
-        nodes = {self.root}
-        for _ in range(level):
-            nodes = {child for node in nodes for child in node.children}
-        used = np.zeros(len(groups), dtype=bool)
-        for node in nodes:
-            used |= np.repeat(node.weights != 0, np.diff(node.starts, append=node.size))
-        # Only the groups that are left are numbered; cells without a weight may be in any of them.
-        found, numbers = np.unique(groups[used], return_inverse=True)
-        renumbered = np.zeros_like(groups)
-        renumbered[used] = numbers
-        made = diagram.split(self.root, level, renumbered, len(found))
-        queries = [LinearQuery(self.domain, self.scale * scale, root) for scale, root in made]
-        return dict(zip(found.tolist(), queries, strict=True))
+        made = diagram.split(self.root, level, groups)
+        return {
+            group: LinearQuery(self.domain, self.scale * scale, root)
+            for group, (scale, root) in made.items()
+        }
 
     def __add__(self, other: LinearQuery) -> LinearQuery:
         return self._combine(1, other)

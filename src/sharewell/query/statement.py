@@ -148,9 +148,10 @@ class Statement:
     @cached_property
     def selects_by_noise(self) -> bool:
         """Whether noisy answers decide which rows the result has."""
-        by_answers = any(not is_public(key.source) for key in self.order)
+        if self.having != ALWAYS and not is_public(self.having):
+            return True
         cut = self.limit is not None or self.offset > 0
-        return not is_public(self.having) or (by_answers and cut)
+        return cut and any(not is_public(key.source) for key in self.order)
 
     @cached_property
     def midpoint_columns(self) -> tuple[str, ...]:
@@ -268,7 +269,8 @@ class Statement:
         if self.having != ALWAYS:
             truths = self.column(self.having, values)
             rows = [row for row in rows if truths[row] is True]
-        rows = self._sorted(rows, self.order, values)
+        if self.order:
+            rows = self._sorted(rows, self.order, values)
         end = None if self.limit is None else self.offset + self.limit
         return rows[self.offset : end]
 
