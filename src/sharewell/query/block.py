@@ -386,14 +386,17 @@ class GroupedBlock(ParallelBlock):
         So it is where the base is a condition on the attributes times the same weights of vectors
         everywhere, and where it is a product with weights 0 and 1 on the grouped attributes.
         """
-        level = {self.base.root} - {None}
+        if self.base.root is None:
+            return True
+        of_attributes = diagram.levels(self.base.root)
+        if self.domain.measures and len(of_attributes.pop()) > 1:
+            return False
         condition = product = True
-        for at in range(len(self.domain.attributes)):
-            plain = all(0 <= node.weights.min() <= node.weights.max() <= 1 for node in level if node)
+        for level, nodes in enumerate(of_attributes):
+            plain = all(0 <= node.weights.min() <= node.weights.max() <= 1 for node in nodes)
             condition = condition and plain
-            product = product and len(level) <= 1 and (plain or at not in self.groups)
-            level = {child for node in level if node for child in node.children}
-        return (condition or product) and len(level) <= 1
+            product = product and len(nodes) == 1 and (plain or level not in self.groups)
+        return condition or product
 
     @cached_property
     def filled(self) -> tuple[ParallelBlock, tuple[int, ...]]:

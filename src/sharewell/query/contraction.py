@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.query.diagram import TERMINAL, Node, Weights
+from sharewell.query.diagram import TERMINAL, Node, Weights, levels
 
 #: The largest table of the runs of nodes by cell; beyond it they are searched for.
 MAX_TABLE = 2**22
@@ -34,11 +34,10 @@ def apply_by_group(
     that reach it, already weighted and summed over the attributes above, so each node is visited once
     regardless of the number of paths to it.
     """
-    boxes, level = [], {node}
-    while TERMINAL not in level:
-        spans = [each.span for each in level]
+    boxes = []
+    for nodes in levels(node):
+        spans = [each.span for each in nodes]
         boxes.append(slice(min(first for first, _ in spans), max(end for _, end in spans)))
-        level = {child for each in level for child in each.children}
     reached: dict[Node, NDArray[Any]] = {node: array[tuple(boxes)]}
     for depth, box in enumerate(boxes):
         below: dict[Node, NDArray[Any]] = {}
@@ -140,15 +139,11 @@ def _times(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
 
 def dense(node: Node) -> Weights:
     """Expand the function to one weight per cell, in C order."""
-    memo: dict[bytes, Weights] = {TERMINAL.digest: np.ones(1, dtype=np.int64)}
-
-    def visit(node: Node) -> Weights:
-        if node.digest not in memo:
-            terms = [
-                np.multiply.outer(weights, visit(child)).ravel() if child.children else weights
-                for weights, child in node.vectors
-            ]
-            memo[node.digest] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
-        return memo[node.digest]
-
-    return visit(node)
+    below = {TERMINAL: np.ones(1, dtype=np.int64)}
+    for nodes in reversed(levels(node)):
+        above = {}
+        for each in nodes:
+            terms = [np.multiply.outer(weights, below[child]).ravel() for weights, child in each.vectors]
+            above[each] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
+        below = above
+    return below[node]

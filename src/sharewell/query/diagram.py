@@ -420,27 +420,32 @@ def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], las
     return visit(node)
 
 
-def extremes(
-    root: Node, levels: int, of_last: Callable[[Weights], tuple[int, int]] | None = None
-) -> tuple[int, int]:
+def levels(root: Node) -> list[list[Node]]:
+    """Return the nodes of a function, each once: by level, from the root to those above the terminal."""
+    found, below = [[root]], dict.fromkeys(root.children)
+    while below and TERMINAL not in below:
+        found.append(list(below))
+        below = dict.fromkeys(child for node in found[-1] for child in node.children)
+    return found
+
+
+def extremes(root: Node, of_last: Callable[[Weights], tuple[int, int]] | None = None) -> tuple[int, int]:
     """Return the smallest and the largest non-zero weight.
 
-    With `of_last`, the functions below so many levels count as what it returns for their weights.
+    With `of_last`, the functions of the last level count as what it returns for their weights.
     """
-    memo: dict[Node, tuple[int, int]] = {TERMINAL: (1, 1)}
-
-    def visit(node: Node, level: int) -> tuple[int, int]:
-        if node not in memo:
-            if level == levels and of_last:
-                [(weights, _)] = node.vectors
-                memo[node] = of_last(weights)
-            else:
-                below = [visit(child, level + 1) for child in node.children]
-                found = [weight * end for _, _, weight, at in node.runs for end in below[at]]
-                memo[node] = min(found), max(found)
-        return memo[node]
-
-    return visit(root, 0)
+    below = {TERMINAL: (1, 1)}
+    for nodes in reversed(levels(root)):
+        if of_last is not None and TERMINAL in below:
+            below = {node: of_last(node.vectors[0][0]) for node in nodes}
+            continue
+        above = {}
+        for node in nodes:
+            ends = [below[child] for child in node.children]
+            found = [weight * end for _, _, weight, at in node.runs for end in ends[at]]
+            above[node] = min(found), max(found)
+        below = above
+    return below[root]
 
 
 def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
@@ -448,22 +453,20 @@ def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.b
 
     `groups[level][cell]` is the group of a cell.
     """
-    memo: dict[Node, NDArray[np.bool_]] = {TERMINAL: np.ones((), dtype=bool)}
-
-    def visit(node: Node, level: int) -> NDArray[np.bool_]:
-        if node not in memo:
-            below = [visit(child, level + 1) for child in node.children]
+    below = {TERMINAL: np.ones((), dtype=bool)}
+    for level, nodes in reversed([*enumerate(levels(root))]):
+        above = {}
+        for node in nodes:
+            under = [below[child] for child in node.children]
             if level not in groups:
-                memo[node] = np.logical_or.reduce(below)
-            else:
-                of_cell, lengths = groups[level], np.diff(node.starts, append=node.size)
-                found = np.zeros((int(of_cell.max()) + 1, *below[0].shape), dtype=bool)
-                for at, under in enumerate(below):
-                    found[np.unique(of_cell[np.repeat(node.which == at, lengths)])] |= under
-                memo[node] = found
-        return memo[node]
-
-    return visit(root, 0)
+                above[node] = np.logical_or.reduce(under)
+                continue
+            of_cell, lengths = groups[level], np.diff(node.starts, append=node.size)
+            above[node] = np.zeros((int(of_cell.max()) + 1, *under[0].shape), dtype=bool)
+            for at, reached in enumerate(under):
+                above[node][np.unique(of_cell[np.repeat(node.which == at, lengths)])] |= reached
+        below = above
+    return below[root]
 
 
 def nbytes(nodes: Iterable[Node]) -> int:
@@ -491,11 +494,8 @@ def nbytes_by_group(root: Node, groups: Mapping[int, NDArray[np.int64]], parts: 
     Parts that agree in the groups from a level on share their nodes from there. `groups[level][cell]` is
     the group of a cell. No part is made, so the time does not depend on how many there are.
     """
-    levels = [{root}]
-    while below := {child for node in levels[-1] for child in node.children} - {TERMINAL}:
-        levels.append(below)
     total, combinations = 0, 1
-    for level, nodes in reversed([*enumerate(levels)]):
+    for level, nodes in reversed([*enumerate(levels(root))]):
         count = cuts = 1
         if level in groups:
             # All parts of a node together have its runs and those of the groups, with gaps between them.

@@ -300,13 +300,10 @@ class LinearQuery:
     @cached_property
     def counts_rows(self) -> bool:
         """Whether the query has no weight on a measure."""
-        nodes = {self.root} - {None}
-        for _ in self.domain.attributes if self.domain.measures else ():
-            nodes = {child for node in nodes if node for child in node.children}
+        if self.root is None or not self.domain.measures:
+            return True
         counts = [1] + [0] * (self.domain.vectors - 1)
-        return not self.domain.measures or all(
-            node is None or node.vectors[0][0].tolist() == counts for node in nodes
-        )
+        return all(node.vectors[0][0].tolist() == counts for node in diagram.levels(self.root)[-1])
 
     @cached_property
     def max_abs(self) -> Fraction:
@@ -332,7 +329,7 @@ class LinearQuery:
         if self.root is None or (self.root.is_predicate and not self.domain.measures):
             return self.scale, self.scale
         of_row = self.domain.row_range if self.domain.measures else None
-        ends = diagram.extremes(self.root, len(self.domain.attributes), of_row)
+        ends = diagram.extremes(self.root, of_row)
         low, high = sorted(self.scale * end for end in ends)
         return low, high
 

@@ -108,6 +108,14 @@ def _all_of(parts: Iterable[Predicate]) -> Predicate:
     return merged[0] if len(merged) == 1 else And(merged)
 
 
+class CellTranslator(Translator):
+    """Translates expressions of columns, whose leaves are the fields of a cell."""
+
+    def leaf(self, node: exp.Expr) -> Expression | None:
+        """Read a column as a field of an expression."""
+        return field_of(self.source.column(node)) if isinstance(node, exp.Column) else None
+
+
 @dataclass
 class Conditions:
     """Compiles conditions over the cells of columns."""
@@ -117,11 +125,7 @@ class Conditions:
     @cached_property
     def translator(self) -> Translator:
         """Translates what is evaluated on cells."""
-        return Translator(self.source, self._leaf)
-
-    def _leaf(self, node: exp.Expr) -> Expression | None:
-        """Read a column as a field of an expression."""
-        return field_of(self.source.column(node)) if isinstance(node, exp.Column) else None
+        return CellTranslator(self.source)
 
     def on_cells(self, node: exp.Expr) -> Predicate:
         """Return the predicate for a condition that is evaluated on every cell."""

@@ -7,7 +7,7 @@ numbers of a result, row by row. Types are strict, except that text in place of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -35,9 +35,6 @@ from sharewell.query.sql.constants import (
 )
 from sharewell.query.sql.grammar import CALL, SUBQUERY
 from sharewell.query.sql.text import Source, shortened
-
-#: Reads a node in its own way, or returns None.
-Leaf = Callable[[exp.Expr], Expression | None]
 
 SYMBOLS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -80,11 +77,14 @@ _UNITS = ("year", "quarter", "month", "week", "day")
 
 @dataclass
 class Translator:
-    """Translates expressions; `leaf` reads columns and whatever else the place allows."""
+    """Translates expressions; subclasses read their leaves: columns, and what else the place allows."""
 
     source: Source
-    leaf: Leaf
-    _lengths: dict[Call, int] = field(default_factory=dict)
+    _lengths: dict[Call, int] = field(default_factory=dict, init=False)
+
+    def leaf(self, node: exp.Expr) -> Expression | None:
+        """Read a node that is not computed from its parts; None for any other."""
+        raise NotImplementedError
 
     def translate(self, node: exp.Expr) -> Expression:
         """Translate an expression."""

@@ -250,6 +250,7 @@ def _read_words(source: Source) -> list[Token]:
             raise source.error(token, message, "Run each SELECT as a separate query.")
         opens = following is not None and following.token_type is TokenType.L_PAREN
         is_function = opens and kind is not TokenType.IDENTIFIER and word in NAMED
+        is_parsed = kind is not TokenType.IDENTIFIER and word in PARSED
         is_name = kind in NAMES or (kind not in KEYWORDS and token.text.casefold() in names)
         negated = kind is TokenType.NOT and token.text == "!"
         negated = negated and (following is None or following.token_type is not TokenType.TILDE)
@@ -258,7 +259,7 @@ def _read_words(source: Source) -> list[Token]:
             if readable or not token.text.isalpha():
                 source.add(unsupported_word(source, token))
             readable = False
-        elif opens and is_name and not is_function and not _is_called(token, before):
+        elif opens and is_name and not (is_function or is_parsed or _is_called(token, before)):
             unknown = source.unknown_functions.setdefault(word, unknown_function(source, token))
             source.add(unknown)
         if is_function or (opens and word in source.unknown_functions):
@@ -284,11 +285,11 @@ def _read_words(source: Source) -> list[Token]:
 
 
 def _is_called(token: Token, before: Token) -> bool:
-    """Whether a parenthesis may follow a name that is none of our functions."""
-    word = token.text.upper()
+    """Whether a parenthesis may follow a name that is no function's."""
     if token.token_type is TokenType.IDENTIFIER:
         return before.token_type is TokenType.ALIAS
-    return word in PARSED or word == "WITHIN" or (word == "GROUP" and before.text.upper() == "WITHIN")
+    word = token.text.upper()
+    return word == "WITHIN" or (word == "GROUP" and before.text.upper() == "WITHIN")
 
 
 def unknown_function(source: Source, token: Token) -> SqlError:

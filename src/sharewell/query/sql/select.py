@@ -73,7 +73,7 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
     if any(item.find(exp.Anonymous) for item in select.expressions):
         expand_quantiles(select, source)
     everything = LinearQuery.all(source.domain)
-    draft = Draft(select, source, most, Aggregates(source, everything, everything))
+    draft = Draft(source, select, most, Aggregates(source, everything, everything))
     for name, rule in RULES:
         clause, before = select.args.get(name), len(source.mistakes)
         if clause is not None:
@@ -276,7 +276,7 @@ RULES: tuple[tuple[str, Callable[[Draft, Any], None]], ...] = (
 
 
 @dataclass
-class Draft:
+class Draft(Translator):
     """A SELECT on its way to a statement; each rule fills in what its clause says.
 
     `forms` holds the blocks. Equal totals split into equal groups, so aggregates with the same meaning
@@ -285,7 +285,6 @@ class Draft:
     """
 
     select: exp.Select
-    source: Source
     most: int
     aggregates: Aggregates
     groups: Groups = field(default_factory=Groups)
@@ -307,10 +306,6 @@ class Draft:
     #: The distinct items of each alias.
     aliases: dict[NameKey, dict[Expression, None]] = field(default_factory=dict)
 
-    @cached_property
-    def _translator(self) -> Translator:
-        return Translator(self.source, self._leaf)
-
     def check_names(self) -> None:
         """Collect all names of the text that do not exist."""
         for column in self.select.find_all(exp.Column):
@@ -328,7 +323,7 @@ class Draft:
             message = "SELECT * is not supported: single rows are never returned."
             hint = f"Write SELECT COUNT(*). DESCRIBE {self.source.table} lists the columns."
             raise self.source.error(node, message, hint)
-        found = self._translator.translate(node)
+        found = self.translate(node)
         return self._computed(node, found) if isinstance(found, Call) else found
 
     def _computed(self, node: exp.Expr, translated: Call) -> Expression:
@@ -349,7 +344,7 @@ class Draft:
             raise self.source.error(node, message, hint, QueryTooComplex)
         return found
 
-    def _leaf(self, node: exp.Expr) -> Expression | None:
+    def leaf(self, node: exp.Expr) -> Expression | None:
         """Read what is not computed from other parts of an expression: aggregates and public values."""
         match node:
             case exp.Column():
@@ -448,9 +443,9 @@ class Draft:
             return None
         copied = node.copy()
         (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
-        factor = self._translator.translate(right)
+        factor = self.translate(right)
         name = "*" if isinstance(argument, exp.Mul) else "/"
-        return self._translator.apply(argument, name, [self.aggregate(copied), factor])
+        return self.apply(argument, name, [self.aggregate(copied), factor])
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""
@@ -561,7 +556,7 @@ class Draft:
         """Read a constant; None for anything else."""
         if node.find(exp.Column) or has_aggregate(self, node):
             return None
-        found = self._translator.translate(node)
+        found = self.translate(node)
         return found.value if isinstance(found, Constant) else None
 
     def check_size(self, node: exp.Expr, queries: int | None = None) -> None:
