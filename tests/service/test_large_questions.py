@@ -177,13 +177,13 @@ def test_a_large_question_that_waits_is_answered_after_a_restart(monkeypatch, tm
     with opened(ledger) as service, monkeypatch.context() as patch:
         # As if the process had been killed: nothing more is stored.
         large = [service.submit("ben", LARGE.format(at), pay=False, key=f"{at}") for at in range(3)]
-        comes_true(lambda: len(service._worker.state.large) == 2)
+        comes_true(lambda: service._worker.state.large.waiting == 2)
         patch.setattr(service._worker, "_is_finished", lambda: True)
         patch.setattr(service._worker, "_finish_large", lambda: None)
         copy = MemoryLedger()
         copy.append_many(list(ledger.events()))
         slow.go_on.set()
-    assert not [ticket for ticket in large if ticket.done and ticket.ready and ticket.stored is False]
+    assert not [ticket for ticket in large if ticket.done and ticket.stored is False]
     with opened(copy) as service:
         answers = [service.ask("ben", LARGE.format(at), pay=False, key=f"{at}") for at in range(3)]
         assert all(ticket.wait(60).answers for ticket in answers)

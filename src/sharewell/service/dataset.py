@@ -121,7 +121,6 @@ class DatasetService:
         self._acting: dict[str, str] = {}
         data = config.data() if data is None else data
         self._worker = Worker(
-            ledger,
             self._submissions,
             lambda: DatasetState(config, ledger, data, noise, self._submissions),
             self._follow,

@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
@@ -42,32 +42,26 @@ class Published(Generic[Value]):
 
     def __init__(self, value: Value, every: float) -> None:
         self._every = every
-        self._lock = Lock()
-        self._value = value
-        #: The value that was put last, for curators, who may read the ledger at any time; and when.
-        self.latest = value
+        self._lock = RLock()
+        #: The value that was put last, for curators, who may read the ledger at any time; when; and
+        #: what is seen until that slot has ended.
+        self.latest = self._before = value
         self._put_at = -math.inf
 
     def put(self, value: Value, now: float | None = None) -> None:
         """Publish a value at the end of this slot."""
         now = time.monotonic() if now is None else now
         with self._lock:
-            self._advance(now)
-            self.latest, self._put_at = value, now
+            self._before, self.latest, self._put_at = self.get(now), value, now
 
     def get(self, now: float | None = None) -> Value:
         """The value that was put last before this slot began."""
         with self._lock:
-            self._advance(now)
-            return self._value
+            return self.latest if self._put_at <= slot_start(self._every, now) else self._before
 
     def wait(self) -> None:
         """Wait until what was put so far is published."""
         time.sleep(self._every)
-
-    def _advance(self, now: float | None) -> None:
-        if self._put_at <= slot_start(self._every, now):
-            self._value = self.latest
 
 
 class _Waiter(NamedTuple):

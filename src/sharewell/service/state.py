@@ -66,6 +66,8 @@ class History:
     """What a ledger says of questions, turns and analysts, up to some event."""
 
     def __init__(self) -> None:
+        #: How many events there are.
+        self.count = 0
         self.settings: Configured | None = None
         #: How many entries the collective's stream has: questions that ended, joins and departures.
         self.entries = 0
@@ -103,6 +105,7 @@ class History:
 
     def apply(self, number: int, event: Event) -> None:
         """Take in one event."""
+        self.count = number + 1
         match event:
             case Configured(settings):
                 self.settings = event
@@ -156,7 +159,7 @@ class PublicState:
     #: How many questions each analyst has asked, and how many of them are not answered yet.
     asked: Mapping[str, int]
     waiting: Mapping[str, int]
-    #: The analysts who are done: see `DatasetState.done`.
+    #: The analysts who are done: they said so, and no question of theirs waits.
     done: frozenset[str]
     #: How many entries the collective's stream has.
     entries: int
@@ -171,22 +174,20 @@ class TurnQueue(Generic[Item]):
     >>> queue = TurnQueue()
     >>> for analyst, item in [("ben", 1), ("ben", 2), ("ben", 3), ("ann", 4)]:
     ...     queue.put(analyst, item)
-    >>> [queue.pop() for _ in range(len(queue))]
+    >>> [queue.pop() for _ in range(queue.waiting)]
     [1, 4, 2, 3]
     """
 
     def __init__(self) -> None:
         # The first is next.
         self._lines: dict[str, deque[Item]] = {}
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
+        #: The number of items.
+        self.waiting = 0
 
     def put(self, analyst: str, item: Item) -> None:
         """Add an item at the end of its analyst's line."""
         self._lines.setdefault(analyst, deque()).append(item)
-        self._size += 1
+        self.waiting += 1
 
     def pop(self) -> Item:
         """Take the first item of the analyst whose turn it is; the others come before their next."""
@@ -195,13 +196,13 @@ class TurnQueue(Generic[Item]):
         item = line.popleft()
         if line:
             self._lines[analyst] = line
-        self._size -= 1
+        self.waiting -= 1
         return item
 
     def remove(self, analyst: str) -> list[Item]:
         """Take all items of an analyst."""
         line = list(self._lines.pop(analyst, ()))
-        self._size -= len(line)
+        self.waiting -= len(line)
         return line
 
 
@@ -289,7 +290,7 @@ class DatasetState:
         if self._snapshot is None:
             self._snapshot = self.mechanism.snapshot()
         waiting = Counter(asked.analyst for asked in self.history.open.values())
-        asked, done = dict(self.history.asked), frozenset(self.done)
+        asked, done = dict(self.history.asked), frozenset(self.history.done - waiting.keys())
         return PublicState(self._snapshot, asked, waiting, done, self.history.entries)
 
     def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
@@ -308,13 +309,6 @@ class DatasetState:
         ]
         if events:
             self.curator.record(events)
-
-    @property
-    def done(self) -> tuple[str, ...]:
-        """The analysts who are done: they said so, and no question of theirs waits."""
-        waiting = {asked.analyst for asked in self.history.open.values()}
-        done = self.history.done - waiting
-        return tuple([analyst for analyst in self.mechanism.analysts if analyst in done])
 
     def note_done(self, analyst: str) -> None:
         """Take in that an analyst has no more questions for now."""
@@ -346,7 +340,8 @@ class DatasetState:
 
     def close_round(self, by: str) -> tuple[tuple[str, ...], Fraction]:
         """Spend what those who are done have left on the seed: who they are, and what it cost."""
-        done = self.done
+        declared = self.public().done
+        done = tuple([analyst for analyst in self.curator.payers if analyst in declared])
         if not done:
             raise SharingError(
                 "No analyst is done.", hint="Analysts say so with `sharewell done` or session.done()."

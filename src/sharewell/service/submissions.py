@@ -88,30 +88,21 @@ class Submission:
         #: Since when there is something to report, on the monotonic clock: an answer, a refusal, or that
         #: the question is queued; and since when it is answered or refused.
         self.ready_at = self.done_at = math.inf
+        #: Whether the question is answered or refused.
+        self.done = False
         self._compile = compile
-        self._statement = statement
+        if statement is not None:
+            self.statement = statement
         #: Answers or a refusal that are not stored yet.
         self._computed: Outcome | None = None
         # Stored answers are decoded when they are read.
         self._outcome: Outcome | Ending | None = None
         self._changed: Condition | None = None
 
-    @property
-    def ready(self) -> bool:
-        """Whether the question is answered, refused, or stored and queued."""
-        return self.ready_at < math.inf
-
-    @property
-    def done(self) -> bool:
-        """Whether the question is answered or refused."""
-        return self.done_at < math.inf
-
-    @property
+    @cached_property
     def statement(self) -> Statement:
-        """What is asked."""
-        if self._statement is None:
-            self._statement = self._compile(self.sql)
-        return self._statement
+        """What is asked; of a question of the past, compiled when it is needed."""
+        return self._compile(self.sql)
 
     @cached_property
     def large(self) -> bool:
@@ -135,7 +126,8 @@ class Submission:
 
     def steps(self, mechanism: Mechanism) -> Iterator[Step[tuple[Answer, ...]]]:
         """The steps that answer it; the last one returns all answers."""
-        return answer_steps(mechanism, self.statement, self.analyst, pay=self.pay)
+        # A generator, so that what can no longer be compiled is refused alone.
+        yield from answer_steps(mechanism, self.statement, self.analyst, pay=self.pay)
 
     def finish(self, answers: list[tuple[Answer, ...]]) -> tuple[Answered | AnsweredFree]:
         """Keep the answers until they are stored; free ones are stored beside the chain."""
@@ -170,25 +162,10 @@ class Submission:
             is_stored = isinstance(outcome, Ending) and self._computed is not None
             self._outcome = self._computed if is_stored else outcome
             self._computed = None
-            self.done_at = time.monotonic()
+            self.done, self.done_at = True, time.monotonic()
             self.ready_at = min(self.ready_at, self.done_at)
             if self._changed:
                 self._changed.notify_all()
-
-    @property
-    def memory(self) -> int:
-        """About how much memory it takes, in bytes."""
-        match self._outcome:
-            case AnsweredFree(_, size):
-                answers = size
-            case Answered(_, stored):
-                answers = len(stored)
-            case tuple() as decoded:
-                answers = len(decoded)
-            case _:
-                answers = 0
-        statement = self._statement.nbytes if self._statement else len(self.sql)
-        return BYTES_OF_SUBMISSION + statement + BYTES_OF_ANSWER * answers
 
     # Waiting
 
@@ -213,7 +190,7 @@ class Submission:
 
     def wait_until_ready(self, timeout: float | None = None) -> bool:
         """Wait until the question is answered, refused, or stored and queued."""
-        return self._wait(lambda: self.ready, timeout)
+        return self._wait(lambda: self.ready_at < math.inf, timeout)
 
     def _wait(self, is_so: Callable[[], bool], timeout: float | None) -> bool:
         with _CHANGING:
@@ -341,7 +318,7 @@ class Submissions:
                 submission.free_bytes = free_bytes(submission.asked, event)
                 self._free_bytes[submission.analyst] += submission.free_bytes
             submission.settle(event)
-            self._keep(submission)
+            self._keep(submission, event)
             waiting = self._waiting.get(submission.analyst)
             if waiting and waiting[0].done:
                 self._unpublished(submission.analyst)
@@ -438,10 +415,10 @@ class Submissions:
         """The submission of a question that has ended, which is kept in the cache from now on."""
         recalled = self._recalled(question)
         with self._lock:
-            if recalled and (recalled.analyst, recalled.key) not in self._by_key:
+            if recalled and question.ending and (recalled.analyst, recalled.key) not in self._by_key:
                 self._by_key[recalled.analyst, recalled.key] = recalled
                 self._by_number[recalled.number] = recalled
-                self._keep(recalled)
+                self._keep(recalled, question.ending)
         return recalled
 
     # Limits
@@ -473,9 +450,19 @@ class Submissions:
 
     # The cache
 
-    def _keep(self, submission: Submission) -> None:
+    def _keep(self, submission: Submission, ending: Ending) -> None:
         """Put a submission that has ended into the cache, and drop what was not used for longest."""
-        size = submission.memory
+        match ending:
+            case AnsweredFree(_, answers):
+                pass
+            case Answered(_, stored):
+                answers = len(stored)
+            case _:
+                answers = 0
+        # Not `submission.statement`, which would compile a question of the past.
+        compiled: Statement | None = vars(submission).get("statement")
+        question = compiled.nbytes if compiled else len(submission.sql)
+        size = BYTES_OF_SUBMISSION + question + BYTES_OF_ANSWER * answers
         self._cached_bytes += size - self._cache.pop(submission.number, 0)
         self._cache[submission.number] = size
         while self._cached_bytes > self._cache_bytes:

@@ -28,8 +28,7 @@ from sharewell.errors import (
     UnknownPayer,
 )
 from sharewell.privacy.driver import Batch, run_free
-from sharewell.privacy.ledger import Event, Ledger, Turn
-from sharewell.schedulers.base import QueueEntry
+from sharewell.privacy.ledger import Event, Turn
 from sharewell.service.release_slots import Published
 from sharewell.service.state import DatasetState, TurnQueue
 from sharewell.service.submissions import UNSTORED, Submission, Submissions, closing, overloaded
@@ -72,7 +71,6 @@ class Worker:
 
     def __init__(
         self,
-        ledger: Ledger,
         submissions: Submissions,
         open_state: Callable[[], DatasetState],
         changed: Callable[[DatasetState], None],
@@ -83,7 +81,6 @@ class Worker:
         self.state = open_state()
         #: What may be read by any thread.
         self.published = Published(self.state.public(), release_every)
-        self._ledger = ledger
         self._submissions = submissions
         self._open_state = open_state
         self._changed = changed
@@ -152,10 +149,10 @@ class Worker:
                 if isinstance(item, Submission):
                     batch.append(item)
                 else:
-                    self._guarded(batch)
+                    self._serve(batch)
                     batch = []
                     self._do(item)
-            self._guarded(batch)
+            self._serve(batch)
         self._submissions.give_up(Closed("The service has closed.", hint="Ask again with the same key."))
 
     def _take(self) -> list[Submission | _Job]:
@@ -167,14 +164,16 @@ class Worker:
         if self._stale or scheduler.waiting:
             timeout = self._tick if scheduler.paced and not self._stale else STALL_POLL
         with self._arrived:
-            self._arrived.wait_for(lambda: self._arrivals or self._closed or self._can_serve(), timeout)
+            self._arrived.wait_for(
+                lambda: self._arrivals.waiting or self._closed or self._can_serve(), timeout
+            )
         until = time.monotonic() + GATHER
-        while 0 < len(self._arrivals) < self._last_arrivals and time.monotonic() < until:
+        while 0 < self._arrivals.waiting < self._last_arrivals and time.monotonic() < until:
             time.sleep(GATHER / 4)
         taken: list[tuple[int, Submission | _Job]] = []
         answers = 0
         with self._arrived:
-            while self._arrivals and len(taken) < BATCH_SIZE and answers < BATCH_ANSWERS:
+            while self._arrivals.waiting and len(taken) < BATCH_SIZE and answers < BATCH_ANSWERS:
                 taken.append(self._arrivals.pop())
                 item = taken[-1][1]
                 answers += item.size if isinstance(item, Submission) and not item.large else 0
@@ -190,21 +189,37 @@ class Worker:
             return True
         if self._large is not None:
             return self._large.events.done()
-        return bool(state.due or state.large)
+        return bool(state.due or state.large.waiting)
 
     def _is_finished(self) -> bool:
-        return not self._arrivals and (self._stale or (self._large is None and not self._can_serve()))
+        return not self._arrivals.waiting and (
+            self._stale or (self._large is None and not self._can_serve())
+        )
 
-    def _guarded(self, batch: Sequence[Submission]) -> None:
-        """Serve a batch; when that fails, refuse it and rebuild the state next time."""
+    def _serve(self, submissions: Sequence[Submission]) -> None:
+        """Accept questions, choose those whose turn it is, answer them, and publish what has changed.
+
+        When that fails, the new ones are refused, and the state is rebuilt next time.
+        """
         try:
             if self._stale:
                 self._rebuild()
-            self._submissions.adopt_stored(batch)
-            self._serve(batch)
+            if self._large is not None and (self._large.events.done() or self._closed):
+                self._finish_large()
+            events = self._accept(submissions)
+            chosen = self._choose(events)
+            if self._large is None and chosen and chosen[0].large:
+                self._begin_large(chosen[0], events)
+            elif chosen or events:
+                self._answer(chosen, events)
+            self._publish()
+            for submission in submissions:
+                if self._large is None or submission is not self._large.submission:
+                    submission.queue()
         except Exception as error:
             self._stale = True
-            self._submissions.drop(batch, error if isinstance(error, SharewellError) else _unfinished())
+            refusal = error if isinstance(error, SharewellError) else _unfinished()
+            self._submissions.drop(submissions, refusal)
 
     def _do(self, job: _Job) -> None:
         try:
@@ -240,30 +255,11 @@ class Worker:
         finally:
             self.state.settle()
 
-    def _serve(self, submissions: Sequence[Submission]) -> None:
-        """Queue new questions, let the scheduler choose, and answer those whose turn it is."""
-        if self._large is not None and (self._large.events.done() or self._closed):
-            self._finish_large()
-        events = self._accept(submissions)
-        chosen = self._choose(events)
-        if self._large is None and chosen and chosen[0].large:
-            if events:
-                self.state.curator.record(events)
-            self._begin_large(chosen[0])
-        elif chosen or events:
-            self._answer(chosen, events)
-        self._publish()
-        for submission in submissions:
-            if not submission.ready and (
-                self._large is None or submission is not self._large.submission
-            ):
-                submission.queue()
-
     def _accept(self, submissions: Sequence[Submission]) -> list[Event]:
         """Number new questions and queue them with the scheduler: the events to store."""
+        self._submissions.adopt_stored(submissions)
         events: list[Event] = []
-        analysts, now = self.state.mechanism.analysts, time.monotonic()
-        first = len(self._ledger) if submissions else 0
+        analysts, now = self.state.curator.payers, time.monotonic()
         for submission in submissions:
             # Some were stored after all, in a commit that seemed to fail.
             if submission.number != UNSTORED or submission.done:
@@ -274,7 +270,7 @@ class Worker:
             if submission.deadline < now:
                 self._submissions.drop([submission], overloaded())
                 continue
-            submission.number = first + len(events)
+            submission.number = self.state.history.count + len(events)
             events.append(submission.asked)
             self.state.scheduler.submit(submission.analyst, submission)
         return events
@@ -283,7 +279,7 @@ class Worker:
         """The questions to answer now: small ones together, or one large one alone.
 
         While a large one is computed, all whose turn it is: `_answer` lets some of them wait, in order.
-        Without a scheduler, large ones let small ones pass.
+        Without a scheduler, large ones let small ones pass. A paced scheduler decides once a tick.
         """
         state, scheduler, now = self.state, self.state.scheduler, time.monotonic()
         chosen: list[Submission] = []
@@ -293,7 +289,11 @@ class Worker:
         while not (full := len(chosen) == BATCH_SIZE or answers >= BATCH_ANSWERS):
             if state.due and self._large is None:
                 submission = state.due.popleft()
-            elif scheduler.waiting and (entry := self._next(now)) is not None:
+            elif scheduler.waiting and now >= self._next_tick:
+                if scheduler.paced:
+                    self._next_tick = now + self._tick
+                if (entry := scheduler.next(now)) is None:
+                    break
                 submission = entry.item
                 turns.append(submission)
             else:
@@ -313,17 +313,9 @@ class Worker:
         if turns and not scheduler.keeps_arrival_order:
             numbers = tuple([each.number for each in (*had_turns, *turns)])
             events.append(Turn(numbers, scheduler.state()))
-        if not chosen and state.large and self._large is None:
+        if not chosen and state.large.waiting and self._large is None:
             chosen = [state.large.pop()]
         return chosen
-
-    def _next(self, now: float) -> QueueEntry[Submission] | None:
-        """Ask the scheduler whose turn it is; a paced one is asked once a tick."""
-        if self.state.scheduler.paced:
-            if now < self._next_tick:
-                return None
-            self._next_tick = now + self._tick
-        return self.state.scheduler.next(now)
 
     def _answer(self, chosen: Sequence[Submission], events: Sequence[Event] = ()) -> None:
         """Answer a batch; while a large question is computed, only small ones that buy nothing."""
@@ -337,8 +329,10 @@ class Worker:
 
     # Large questions
 
-    def _begin_large(self, submission: Submission) -> None:
-        """Compute a large question beside the worker, in case it buys nothing."""
+    def _begin_large(self, submission: Submission, events: Sequence[Event]) -> None:
+        """Store events, and compute a large question beside the worker, in case it buys nothing."""
+        if events:
+            self.state.curator.record(events)
         steps = submission.steps(self.state.public().mechanism)
         self._large = _Large(submission, self._beside.submit(run_free, submission, steps))
         self._large.events.add_done_callback(self._notify)
