@@ -22,7 +22,7 @@ from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import Option
 from sharewell.privacy.budget import Amount
-from sharewell.privacy.curator import Curator
+from sharewell.privacy.curator import Curator, CuratorSnapshot
 from sharewell.privacy.driver import Step, run
 from sharewell.privacy.measurement import Measurement, MeasureRequest
 from sharewell.query.block import Block, Measurable, ParallelBlock
@@ -241,7 +241,7 @@ class Mechanism(ABC):
         no data, and what would charge is refused.
         """
         frozen = copy(self)
-        frozen.curator = self.curator.snapshot()
+        frozen.curator = CuratorSnapshot(self.curator)
         return frozen
 
     def work(self, question: Question, *, pay: bool = True) -> Work:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from fractions import Fraction
 from threading import RLock
-from types import MappingProxyType
 
 from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.budget import Amount, Budget, amount
@@ -158,22 +157,6 @@ class Accounts:
         self.share(payer)
         if payer in self._gone:
             raise UnknownPayer(f"{payer} has left.", hint="Only current payers can be charged.")
-
-    def bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
-        """What each payer pays, in exact amounts that sum to the cost."""
-        if isinstance(payer, str):
-            self.require(payer)
-            return MappingProxyType({payer: cost})
-        if not isinstance(payer, Mapping):
-            raise UnknownPayer(
-                "A charge needs a payer.", hint="Name one payer, or map payers to amounts."
-            )
-        bill = {name: amount(part, f"The amount of {name}") for name, part in payer.items()}
-        for name in bill:
-            self.require(name)
-        if sum(bill.values(), ZERO) != cost:
-            raise PrivacyError("The payers' amounts do not sum to the cost.")
-        return MappingProxyType(bill)
 
     def reserve(self, bill: Mapping[str, Fraction]) -> None:
         """Reserve a bill, or refuse it whole where a payer cannot pay."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, get_args
 
 import numpy as np
@@ -126,7 +127,7 @@ class Curator:
         self._accounts = Accounts(budget)
         self._past = KernelHistory()
         #: Shared by views.
-        self._source = SourceHistory()
+        self.source = SourceHistory()
         stated = _exact_shares(shares, budget)
         self._replay()
         self.admit(stated)
@@ -147,7 +148,10 @@ class Curator:
 
     def _apply(self, number: int, event: Event) -> None:
         self._accounts.apply(event)
-        self._source.apply(event)
+        if isinstance(event, SourceSeen):
+            self.source.fingerprint = event.fingerprint
+        elif isinstance(event, SourceChanged):
+            self.source.changed = True
         if self._observer is not None:
             self._observer(number, event)
 
@@ -165,11 +169,6 @@ class Curator:
         """All who hold a share and have not left; in a view, its own payer."""
         payers = self._accounts.payers
         return payers if self._only is None else tuple(p for p in payers if p == self._only)
-
-    @property
-    def source_changed(self) -> bool:
-        """Whether the source has changed since the first measurement, as far as it says so."""
-        return self._source.changed
 
     def share(self, payer: str) -> Fraction:
         """The share that a payer was granted."""
@@ -242,10 +241,6 @@ class Curator:
         view = copy(self)
         view._only = payer
         return view
-
-    def snapshot(self) -> Curator:
-        """The public state as of now, for quotes from any thread; see `CuratorSnapshot`."""
-        return CuratorSnapshot(self)
 
     # Measurements
 
@@ -333,11 +328,7 @@ class Curator:
             if not failure.uncertain:
                 self._accounts.release(each.bill for each in reservations)
             raise
-        # Drawn for all together: draws are independent, and many at once take little longer.
-        noise = self._draw(np.concatenate([np.zeros(0), *(each.scales for each in reservations)]))
-        ends = np.cumsum([len(each.scales) for each in reservations])
-        parts = np.split(noise, ends[:-1]) if reservations else []
-        return self._measured(dict(enumerate(reservations, first)), parts)
+        return self._measure(dict(enumerate(reservations, first)))
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
         """Store what was measured, together with events that are computed from it."""
@@ -364,17 +355,21 @@ class Curator:
                 )
             self._reservations.difference_update(reservations)
 
-    def _measured(
-        self, reserved: Mapping[int, Reservation], noise: Sequence[NDArray[np.int64]]
-    ) -> list[Measurement]:
-        """Add true answers to noise: the only line of measurements that reads the data.
+    def _measure(self, reserved: Mapping[int, Reservation]) -> list[Measurement]:
+        """Draw noise, and add true answers: the only line of measurements that reads the data.
 
         Where that fails, the noise is forgotten: the charges are measured later, with other noise.
         """
+        if not reserved:
+            return []
+        # Drawn for all together: draws are independent, and many at once take little longer.
+        noise = self._draw(np.concatenate([each.scales for each in reserved.values()]))
+        ends = np.cumsum([len(each.scales) for each in reserved.values()])
         answers = self._data.answers_together([each.rows for each in reserved.values()])
         self._note_source()
         found = []
-        for (charge, each), values, exact in zip(reserved.items(), noise, answers, strict=True):
+        parts = np.split(noise, ends[:-1])
+        for (charge, each), values, exact in zip(reserved.items(), parts, answers, strict=True):
             values += exact
             values.flags.writeable = False
             variances = self._variances(each.scales)
@@ -384,8 +379,8 @@ class Curator:
     def _note_source(self) -> None:
         """Store that the source gives another version of itself than before, if it does."""
         fingerprint = self._data.fingerprint
-        if fingerprint is not None and fingerprint != self._source.fingerprint:
-            is_first = self._source.fingerprint is None
+        if fingerprint is not None and fingerprint != self.source.fingerprint:
+            is_first = self.source.fingerprint is None
             self._append([SourceSeen(fingerprint), *([] if is_first else [SourceChanged()])])
 
     def _draw(self, scales: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -415,8 +410,7 @@ class Curator:
         measures = {
             n: self._charged_before(c, decode) for n, c in mine.items() if "measure" in c.purpose
         }
-        noise = [self._draw(reserved.scales) for reserved in measures.values()]
-        found, events = self._measured(measures, noise) if measures else [], list[Event]()
+        found, events = self._measure(measures), list[Event]()
         measured = {each.charge: each for each in found}
         for number, charged in mine.items():
             if number in measures:
@@ -501,10 +495,20 @@ class Curator:
         return SparseVector(plan, self.domain, answer, self._noise, record, threshold, positives_left)
 
     def _bill(self, cost: Fraction, payer: Payer) -> Mapping[str, Fraction]:
-        bill = self._accounts.bill(cost, payer)
-        if self._only is not None and (others := sorted(set(bill) - set(self.payers))):
+        """What each payer pays, in exact amounts that sum to the cost; in a view, its own payer all."""
+        if isinstance(payer, str):
+            bill = {payer: cost}
+        elif isinstance(payer, Mapping):
+            bill = {name: amount(part, f"The amount of {name}") for name, part in payer.items()}
+        else:
+            raise UnknownPayer(
+                "A charge needs a payer.", hint="Name one payer, or map payers to amounts."
+            )
+        if sum(bill.values(), ZERO) != cost:
+            raise PrivacyError("The payers' amounts do not sum to the cost.")
+        if self._only is not None and (others := sorted(set(bill) - {self._only})):
             raise UnknownPayer(f"{others[0]} is not a payer of this view.")
-        return bill
+        return MappingProxyType(bill)
 
     def _sees(self, charged: Charged) -> bool:
         """Whether a charge belongs to this view."""
@@ -524,7 +528,7 @@ class CuratorSnapshot(Curator):
         self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
         self.max_rows_per_person = live.max_rows_per_person
         self._accounts = live._accounts.snapshot()
-        self._source = copy(live._source)
+        self.source = copy(live.source)
         self._only = live._only
 
     def reserve(self, request: MeasureRequest) -> Reservation:

@@ -18,25 +18,16 @@ from sharewell.privacy.ledger import (
     Granted,
     Recovered,
     Released,
-    SourceChanged,
-    SourceSeen,
 )
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 
 
 @dataclass
 class SourceHistory:
-    """What a ledger says of the versions of its source."""
+    """What a ledger says of the versions of its source: the last, and whether there were others."""
 
     fingerprint: str | None = field(default=None, repr=False)
     changed: bool = False
-
-    def apply(self, event: Event) -> None:
-        """Take in one event."""
-        if isinstance(event, SourceSeen):
-            self.fingerprint = event.fingerprint
-        elif isinstance(event, SourceChanged):
-            self.changed = True
 
 
 @dataclass

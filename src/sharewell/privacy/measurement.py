@@ -76,7 +76,7 @@ class Measurement:
     bill: Mapping[str, Fraction]
     charge: int
 
-    @property
+    @cached_property
     def released(self) -> list[Released]:
         """The events that release it, in order; they are stored in one commit."""
         size = len(self.values)

@@ -146,7 +146,7 @@ def _together(
         for row, limits in enumerate(_limits(mechanism, sums, count, analyst)):
             before = parts[sums.block][row]
             parts[sums.block][row] = replace(before, edges=(*before.edges, (place, limits)))
-    changed = mechanism.curator.source_changed
+    changed = mechanism.curator.source.changed
     return tuple(
         [replace(each, source_changed=True) if changed else each for part in parts for each in part]
     )
