@@ -29,8 +29,9 @@ from sharewell.errors import (
     SharewellError,
     WitnessMismatch,
 )
-from sharewell.privacy.ledger import Begun, CuratorAction, Event, Granted, Left, Recovered
+from sharewell.privacy.ledger import Begun, CuratorAction, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger import DurableLedger, open_ledger
+from sharewell.service.ledger.codec import decode
 from sharewell.service.ledger.files import FileLock, is_open_to_others
 from sharewell.service.ledger.store import Head
 from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witness, read_key
@@ -297,11 +298,12 @@ def _plan(witness: Witness, ledger: DurableLedger | None) -> Recovery:
         if lost > 0:
             bill[payer] = lost
     new: list[Event] = [] if dataset else [Begun(seen.dataset)]
-    if has.opened is None and seen.opened is not None:
-        new.append(seen.opened)
+    opened = decode(seen.opened.encode()) if seen.opened else None
+    if has.opened is None and opened:
+        new.append(opened)
     new += [Granted(payer, share) for payer, share in grants.items()]
     granted = sum((*has.shares.values(), *grants.values()), Fraction(0))
-    if seen.opened is not None and granted > seen.opened.total:
+    if isinstance(opened, Opened) and granted > opened.total:
         raise LedgerError(
             "The ledger and the witness together grant more than the budget.",
             hint="The data was released under two ledgers at once: do not continue with either.",

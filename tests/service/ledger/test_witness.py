@@ -11,6 +11,7 @@ from sharewell.errors import LedgerCorrupt, LedgerError, LedgerInUse, LedgerUnav
 from sharewell.privacy.ledger import Begun, Charged, Done, Event, Granted, Left, Opened, Recovered
 from sharewell.service.ledger import Head, files, open_ledger
 from sharewell.service.ledger import witness as module
+from sharewell.service.ledger.codec import encode
 from sharewell.service.ledger.witness import Witness, WitnessRecord, lock_witness, read_key
 
 OPENED = Opened("pure", Fraction(1), Fraction(0), Fraction(1), "add-remove", "5f2a")
@@ -44,7 +45,9 @@ def test_a_witness_says_who_has_spent_what_and_where_the_chain_ends(ledger, path
     ledger.append_many(STORY)
     ledger.append(Recovered({"ann": Fraction(1, 8)}, str(Head())))
     shares, spent = {"ann": Fraction(1, 2)}, {"ann": Fraction(1, 4)}
-    assert on_disk(path) == WitnessRecord("id", ledger.head, OPENED, shares, spent, {"bytes": 7})
+    assert on_disk(path) == WitnessRecord(
+        "id", ledger.head, encode(OPENED).decode(), shares, spent, {"bytes": 7}
+    )
 
 
 def test_every_commit_is_witnessed_before_it_returns(ledger, path):

@@ -48,14 +48,15 @@ def encode(event: Event) -> bytes:
     name = type(event).__name__.lower()
     if KINDS.get(name) is not type(event):
         raise LedgerError(f"{type(event).__name__} is not a ledger event.", hint="Append an event.")
+    data = {field.name: getattr(event, field.name) for field in _FIELDS[name]}
     try:
-        data = {field.name: field.write(getattr(event, field.name)) for field in _FIELDS[name]}
-        body = orjson.dumps({"kind": name, "version": event.version, "data": data}, option=_PLAIN)
+        stored = {"kind": name, "version": event.version, "data": data}
+        body = orjson.dumps(stored, _to_plain, option=_PLAIN)
         # JSON turns tuples into lists and NaN into null without an error. Reject here what would be
         # read back as something else.
-        if orjson.loads(body)["data"] == data:
+        if decode(body) == event:
             return body
-    except (AttributeError, TypeError, ValueError, RecursionError):
+    except (LedgerError, TypeError, ValueError, RecursionError):
         pass
     raise LedgerError(
         f"Cannot store this {name} event as plain data.",
@@ -147,10 +148,13 @@ def _exactly(*types: type) -> Callable[[Any], Any]:
     return check
 
 
-def _write_amount(value: Fraction) -> str:
-    if type(value) is not Fraction:
-        raise TypeError
-    return f"{value.numerator}/{value.denominator}"
+def _to_plain(value: Any) -> Any:
+    """An amount as exact text, and a read-only mapping as a dictionary; nothing else is plain data."""
+    if type(value) is Fraction:
+        return f"{value.numerator}/{value.denominator}"
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError
 
 
 @lru_cache(maxsize=4096)
@@ -159,30 +163,13 @@ def _read_amount(text: str) -> Fraction:
     return Fraction(int(numerator), int(denominator))
 
 
-def _write_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError
-    return dict(value)
-
-
-def _write_bill(bill: Mapping[str, Fraction]) -> dict[str, str]:
-    return {_a_text(payer): _write_amount(cost) for payer, cost in bill.items()}
-
-
 def _read_bill(stored: Any) -> dict[str, Fraction]:
     return {payer: _read_amount(cost) for payer, cost in _a_dict(stored).items()}
 
 
-def _write_numbers(values: tuple[int, ...]) -> list[int]:
-    return _whole_numbers(list(_a_tuple(values)))
-
-
 def _read_numbers(stored: Any) -> tuple[int, ...]:
-    return tuple(_whole_numbers(_a_list(stored)))
-
-
-def _whole_numbers(values: list[Any]) -> list[int]:
     """Accept signed integers of 64 bits; a release may have millions."""
+    values = tuple(_a_list(stored))
     if not {*map(type, values)} <= {int}:
         raise TypeError
     if values and max(values) >= 2**63:
@@ -194,39 +181,28 @@ def _read_each(read: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda stored: tuple([read(value) for value in _a_list(stored)])
 
 
-def _write_each(write: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    return lambda values: [write(value) for value in _a_tuple(values)]
+_a_dict, _a_list, _a_text = _exactly(dict), _exactly(list), _exactly(str)
 
-
-_a_dict, _a_list, _a_tuple = _exactly(dict), _exactly(list), _exactly(tuple)
-_a_text = _exactly(str)
-
-#: How a field of each type is written and read. A new kind of event with these types needs no code.
-_CONVERTERS: dict[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    **{
-        hint: (_exactly(*types), _exactly(*types))
-        for hint, types in {
-            str: (str,),
-            int: (int,),
-            bool: (bool,),
-            str | None: (str, type(None)),
-            int | None: (int, type(None)),
-        }.items()
-    },
-    Fraction: (_write_amount, _read_amount),
-    Mapping[str, Any]: (_write_mapping, _a_dict),
-    Mapping[str, Fraction]: (_write_bill, _read_bill),
-    tuple[int, ...]: (_write_numbers, _read_numbers),
-    tuple[str, ...]: (_write_each(_a_text), _read_each(_a_text)),
-    tuple[Mapping[str, Any], ...]: (_write_each(_write_mapping), _read_each(_a_dict)),
+#: How a field of each type is read. A new kind of event with these types needs no code.
+_READERS: dict[Any, Callable[[Any], Any]] = {
+    str: _a_text,
+    int: _exactly(int),
+    bool: _exactly(bool),
+    str | None: _exactly(str, type(None)),
+    int | None: _exactly(int, type(None)),
+    Fraction: _read_amount,
+    Mapping[str, Any]: _a_dict,
+    Mapping[str, Fraction]: _read_bill,
+    tuple[int, ...]: _read_numbers,
+    tuple[str, ...]: _read_each(_a_text),
+    tuple[Mapping[str, Any], ...]: _read_each(_a_dict),
 }
 
 
 class _Field(NamedTuple):
-    """A field of an event: how it is written and read, and its value if it is not stored."""
+    """A field of an event: how it is read, and its value if it is not stored."""
 
     name: str
-    write: Callable[[Any], Any]
     read: Callable[[Any], Any]
     make_default: Callable[[], Any] | None
 
@@ -234,7 +210,7 @@ class _Field(NamedTuple):
 def _fields_of(kind: type[Event]) -> list[_Field]:
     hints = get_type_hints(kind)
     return [
-        _Field(each.name, *_CONVERTERS[hints[each.name]], _default_of(each))
+        _Field(each.name, _READERS[hints[each.name]], _default_of(each))
         for each in fields(kind)
         if each.compare  # The text of free answers is stored beside the chain.
     ]

@@ -42,7 +42,7 @@ class DurableLedger(QuestionLedger):
         self._committing = Lock()
         self._committing_since: float | None = None
         self._closed = False
-        #: The head after a commit of unknown outcome, if that commit succeeded.
+        #: The head that a commit makes, until it is known to be stored, and the witness has it.
         self._uncertain_head: Head | None = None
         #: Why this process may not write any more, once another one has.
         self._usurped: LedgerInUse | None = None
@@ -93,7 +93,7 @@ class DurableLedger(QuestionLedger):
                     self._uncertain_head = new
                     if not self._store.write(rows, side, old, new, self._clock()):
                         raise _taken_over()
-                    self._head, self._uncertain_head = new, None
+                    self._head = new
                     break
                 except LedgerUnavailable:
                     self._resolve_uncertainty()
@@ -102,6 +102,7 @@ class DurableLedger(QuestionLedger):
                     if last_try:
                         raise
             self._sync_witness(events)
+            self._uncertain_head = None
             return old.count
 
     def contains(self, head: Head) -> bool:
@@ -116,7 +117,8 @@ class DurableLedger(QuestionLedger):
         """
         with self._exclusive():
             self._witness, self._witness_lock = witness, lock
-            self._sync_witness()
+            self._uncertain_head = self._head
+            self._resolve_uncertainty()
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Every event so far from a number on, in order, each checked against the chain.
@@ -207,7 +209,8 @@ class DurableLedger(QuestionLedger):
             try:
                 if self._usurped is not None:
                     raise copy(self._usurped)  # A traceback belongs to one thread.
-                self._resolve_uncertainty()
+                if self._uncertain_head is not None:
+                    self._resolve_uncertainty()
                 yield
             except LedgerInUse as failure:
                 self._usurped = failure
@@ -216,13 +219,13 @@ class DurableLedger(QuestionLedger):
                 self._committing_since = None
 
     def _resolve_uncertainty(self) -> None:
-        """Find out whether events of unknown outcome are stored; no other process may have written."""
-        if self._uncertain_head is not None:
-            found = self._find_head()
-            if found not in (self._head, self._uncertain_head):
-                raise _taken_over()
-            self._head, self._uncertain_head = found, None
+        """Find out whether a commit is stored, and sync the witness; no other process may write."""
+        found = self._find_head()
+        if found not in (self._head, self._uncertain_head):
+            raise _taken_over()
+        self._head = found
         self._sync_witness()
+        self._uncertain_head = None
 
     def _sync_witness(self, events: Iterable[Event] | None = None) -> None:
         """Sync the witness with the head, given the events since; what it has not seen is uncertain."""

@@ -128,10 +128,9 @@ class SqliteStore(Store):
         self.path = Path(path).resolve()
         self.read_only = read_only
         self._lock: FileLock | None = None
-        self._connection: sqlite3.Connection | None = None
         #: Held while questions and times are read, on a separate connection.
         self._reading = Lock()
-        self._reader: sqlite3.Connection | None = None
+        self._connections: list[sqlite3.Connection] = []
         try:
             if (read_only or not create) and not self.path.exists():
                 raise LedgerMissing(
@@ -167,40 +166,37 @@ class SqliteStore(Store):
     def head(self) -> Head:
         """The committed head; a failed statement leaves nothing behind."""
         with self._translated_errors():
-            connection = self._connected()
-            if connection.in_transaction:
-                connection.rollback()
-            found = connection.execute("SELECT count, hash FROM head").fetchall()
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            found = self._connection.execute("SELECT count, hash FROM head").fetchall()
         if len(found) != 1:
             raise LedgerCorrupt("The ledger has no head.", hint="Restore it from a backup.")
         return Head(*found[0])
 
     def write(self, rows: Sequence[Row], side: SideRows, old: Head, new: Head, at: float) -> bool:
         """Add rows and move the head."""
-        parts = split_commit(rows, side, old, new)
+        parts, connection = split_commit(rows, side, old, new), self._connection
         with self._translated_errors():
-            connection = self._connected()
             if len(parts) == 1:
-                return self._execute(connection, parts[0], at)
+                return self._execute(parts[0], at)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                is_written = all(self._execute(connection, part, at) for part in parts)
+                is_written = all(self._execute(part, at) for part in parts)
                 connection.execute("COMMIT" if is_written else "ROLLBACK")
                 return is_written
             finally:
                 if connection.in_transaction:
                     connection.rollback()
 
-    @staticmethod
-    def _execute(connection: sqlite3.Connection, part: CommitPart, at: float) -> bool:
+    def _execute(self, part: CommitPart, at: float) -> bool:
         """Add the rows of one statement; False if the head is not the one before it."""
         rows, side, old, new = part
         bodies = orjson.dumps([row.body.decode() for row in rows]).decode()
         hashes = b"".join([row.hash for row in rows])
         values = (old.count, old.hash, new.count, new.hash, bodies, hashes, at, *side.to_json().values())
-        before = connection.total_changes
-        connection.execute(_COMMIT, values)
-        return connection.total_changes > before
+        before = self._connection.total_changes
+        self._connection.execute(_COMMIT, values)
+        return self._connection.total_changes > before
 
     def read(self, start: int, stop: int) -> Iterator[Row]:
         """The rows in a range, each chunk in a short transaction on a separate connection."""
@@ -224,13 +220,13 @@ class SqliteStore(Store):
         many = len(value) if isinstance(value, list) else QUESTION_CHUNK
         stored = orjson.dumps(value).decode() if isinstance(value, list) else value
         with self._reading, self._translated_errors():
-            found = self._shared_reader().execute(statement, (after, stored, many)).fetchall()
+            found = self._reader.execute(statement, (after, stored, many)).fetchall()
         return list(map(QuestionRow._make, found))
 
     def times(self, numbers: Collection[int]) -> dict[int, float]:
         """When some events were written, on a separate connection."""
         with self._reading, self._translated_errors():
-            found = self._shared_reader().execute(_READ_TIMES, (orjson.dumps([*numbers]).decode(),))
+            found = self._reader.execute(_READ_TIMES, (orjson.dumps([*numbers]).decode(),))
             return dict(found.fetchall())
 
     def side_rows(self, *, answers: bool = True) -> SideRows | None:
@@ -281,27 +277,11 @@ class SqliteStore(Store):
     def close(self) -> None:
         """Close the file, which empties the write-ahead log into it, then free the lock."""
         with self._reading:
-            if self._reader is not None:
-                self._reader.close()
-                self._reader = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+            for connection in reversed(self._connections):
+                connection.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise LedgerUnavailable("The ledger is closed.", hint="Open it again.")
-        return self._connection
-
-    def _shared_reader(self) -> sqlite3.Connection:
-        """The connection that questions and times are read on, while `_reading` is held."""
-        if self._reader is None:
-            self._connected()
-            self._reader = self._open_to_read()
-        return self._reader
 
     def _create(self) -> None:
         """Make a ledger under another name, then rename it: a crash leaves a whole one, or none."""
@@ -328,18 +308,20 @@ class SqliteStore(Store):
             self._connection = self._open_to_read()
         else:
             self._connection = self._open(self.path.as_uri())
+        self._connections.append(self._connection)
         with self._translated_errors():
             version = self._version(self._connection)
             if not version:
                 raise self._empty()
             pending = self.pending_migrations(version)
-            if self.read_only:
-                return
-            self._enable_log()
-            if pending:
-                self._migrate(self._connection, version)
-            for statement in _COMMIT_OBJECTS:
-                self._connection.execute(statement)
+            if not self.read_only:
+                self._enable_log()
+                if pending:
+                    self._migrate(self._connection, version)
+                for statement in _COMMIT_OBJECTS:
+                    self._connection.execute(statement)
+        self._reader = self._open_to_read()
+        self._connections.append(self._reader)
 
     def _empty(self) -> LedgerCorrupt:
         return LedgerCorrupt(
@@ -372,7 +354,7 @@ class SqliteStore(Store):
                 return self._open(f"{uri}&immutable=1")
 
     def _enable_log(self) -> None:
-        connection = self._connected()
+        connection = self._connection
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         if mode != b"wal":
             raise LedgerError(

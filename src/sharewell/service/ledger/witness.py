@@ -34,8 +34,8 @@ class WitnessRecord:
 
     dataset: str = ""
     head: Head = field(default_factory=Head)
-    #: What the dataset promises, once it was opened.
-    opened: Opened | None = None
+    #: What the dataset promises, once it was opened: the event, as it is stored.
+    opened: str | None = None
     shares: Mapping[str, Fraction] = field(default_factory=dict)
     spent: Mapping[str, Fraction] = field(default_factory=dict)
     #: Path, size and time of the source when it was last opened. Private: no ledger holds them.
@@ -52,7 +52,7 @@ class WitnessRecord:
                 case Begun(dataset):
                     pass
                 case Opened():
-                    opened = event
+                    opened = encode(event).decode()
                 case Granted(payer, share):
                     shares[payer], spent[payer] = share, Fraction(0)
                 case Charged(bill) | Recovered(bill):
@@ -67,7 +67,7 @@ class WitnessRecord:
         return {
             "dataset": self.dataset,
             "head": str(self.head),
-            "opened": None if self.opened is None else encode(self.opened).decode(),
+            "opened": self.opened,
             "shares": {payer: str(share) for payer, share in self.shares.items()},
             "spent": {payer: str(cost) for payer, cost in self.spent.items()},
             "source": dict(self.source),
@@ -78,8 +78,8 @@ class WitnessRecord:
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> WitnessRecord:
         """The record that `to_json` wrote; raises ValueError, TypeError or KeyError otherwise."""
-        opened = None if plain["opened"] is None else decode(plain["opened"].encode())
-        if opened is not None and not isinstance(opened, Opened):
+        opened = plain["opened"]
+        if opened is not None and not isinstance(decode(opened.encode()), Opened):
             raise TypeError
         return cls(
             str(plain["dataset"]),
