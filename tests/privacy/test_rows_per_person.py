@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sharewell import Budget, Category, Domain, Integer, LinearQuery, vectorize
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError, SourceError
-from sharewell.privacy.curator import Curator
+from sharewell.privacy.curator import Curator, CuratorSnapshot
 from sharewell.privacy.ledger import MemoryLedger
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Block, Neighbours
@@ -93,7 +93,7 @@ def test_noise_is_in_proportion_to_the_rows_of_a_person(budget, neighbours):
     one, three = (curator(most, budget, neighbours=neighbours) for most in (1, 3))
     cost = budget.total / 2
     np.testing.assert_allclose(three.scales(block, cost), 3 * one.scales(block, cost), rtol=1e-15)
-    np.testing.assert_allclose(three.snapshot().scales(block, cost), three.scales(block, cost))
+    np.testing.assert_allclose(CuratorSnapshot(three).scales(block, cost), three.scales(block, cost))
 
 
 @pytest.mark.statistical
