@@ -45,7 +45,7 @@ def against_cholesky(domain: Domain, what: str) -> Ratio:
     value = known.estimate(asked[:1])[1][0]
     if abs(value / exact - 1) > 1e-8:
         raise ValueError("the fast way disagrees with the slow one")
-    fast, slow = best_of(3, lambda: known.solver().estimate(asked), from_scratch)
+    fast, slow = best_of(3, lambda: known.choose().solver.estimate(asked), from_scratch)
     return Ratio(f"SCR answer, {what}", fast / ASKED, "Cholesky from scratch", slow, 200, at_most=False)
 
 
@@ -53,5 +53,5 @@ def against_passes() -> Ratio:
     domain = Domain([Integer(name, 0, 99) for name in "abc"])
     known, asked = filled(domain)
     counts = np.arange(domain.size, dtype=np.int64)
-    fast, passed = best_of(5, lambda: known.solver().estimate(asked), counts.sum)
+    fast, passed = best_of(5, lambda: known.choose().solver.estimate(asked), counts.sum)
     return Ratio("SCR answer, 100 x 100 x 100 cells", fast / ASKED, "x.sum() over the cells", passed, 5)

@@ -420,7 +420,9 @@ def test_a_measured_row_has_its_own_value_where_no_solver_can_do_better(monkeypa
     row, other = LinearQuery.of(domain, a0=range(3)), LinearQuery.of(domain, a0=range(1, 4))
     known.observe([row], np.array([100.0]), np.array([2.0]))
     monkeypatch.setattr(
-        type(known.solver()), "estimate", lambda self, queries: (np.zeros(2), np.array([-1.0, np.nan]))
+        type(known.choose().solver),
+        "estimate",
+        lambda self, queries: (np.zeros(2), np.array([-1.0, np.nan])),
     )
     values, variances = known.estimate([row, other])
     assert (values[0], variances[0]) == (100.0, 2.0)

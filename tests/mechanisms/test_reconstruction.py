@@ -147,11 +147,11 @@ def test_changing_the_solver_as_rows_come_in_changes_nothing(case):
         for name, limit in (("FEW_CELLS", 0), ("MOST_CELLS", case.domain.size)):
             patch.setattr(reconstruction, name, limit)
         known = case.start()
-        used = {type(known.solver())}
+        used = {type(known.choose().solver)}
         for at, batch in enumerate(case.batches):
             known.observe(batch.rows, batch.values, batch.variances)
             found = known.estimate(case.queries[:1])
-            used.add(type(known.solver()))
+            used.add(type(known.choose().solver))
             expected = case.measured(at + 1).estimate(case.dense[:1])
             assert_same(found, expected)
         assert len(known) == sum(len(batch.rows) for batch in case.batches)
@@ -176,7 +176,7 @@ def test_the_solver_is_chosen_by_size(shape, name, rows, solver):
     known = Reconstruction(strategy)
     known.observe_seed(np.zeros(len(strategy)), 1.0)
     known.measurements.count = rows
-    assert type(known.solver()) is solver
+    assert type(known.choose().solver) is solver
 
 
 def test_an_estimate_is_remembered_until_something_is_learned_and_not_beyond_measure(monkeypatch):
@@ -273,7 +273,7 @@ def test_a_large_question_has_the_errors_of_its_rows_one_by_one(name, groups):
         dense_solver.observe(batch)
         assert_same(known.estimate(block), dense_solver.estimate(block), rel=1e-9)
         assert_same(known.estimate(case.queries), dense_solver.estimate(case.queries), rel=1e-9)
-    assert (type(known.solver(len(block) + 64)) is Sparse) == (name == "identity")
+    assert (type(known.choose(len(block) + 64).solver) is Sparse) == (name == "identity")
 
 
 def test_rows_with_too_many_common_cells_are_left_to_another_solver(monkeypatch):
@@ -283,12 +283,12 @@ def test_rows_with_too_many_common_cells_are_left_to_another_solver(monkeypatch)
     known.observe_seed(np.zeros(300), 10.0)
     cells = list(workload.identity(domain))
     pairs = [one + other for one, other in zip(cells[::2], cells[1::2], strict=True)]
-    assert type(known.solver(len(pairs))) is Sparse
+    assert type(known.choose(len(pairs)).solver) is Sparse
     known.observe(pairs, np.zeros(150), np.full(150, 5.0))
-    assert type(known.solver(1)) is Sparse
+    assert type(known.choose(1).solver) is Sparse
     quote = known.variances_after([LinearQuery.all(domain)], [LinearQuery.all(domain)], np.array([5.0]))
     known.observe([LinearQuery.all(domain)], np.zeros(1), np.array([5.0]))
-    assert type(known.solver(len(pairs))) is Contrasts
+    assert type(known.choose(len(pairs)).solver) is Contrasts
     assert known.estimate([LinearQuery.all(domain)])[1] == pytest.approx(quote)
 
 
@@ -359,7 +359,7 @@ def test_a_snapshot_stays_as_it_is_and_the_live_one_goes_on_as_if_there_were_non
         known.observe(batch.rows, batch.values, batch.variances)
         plain.observe(batch.rows, batch.values, batch.variances)
     frozen = known.snapshot()
-    assert type(frozen.solver()) is kind
+    assert type(frozen.choose().solver) is kind
     then = plain.estimate(asked)
     quote = plain.variances_after(asked, asked[:1], np.ones(1))
     for batch in case.batches[middle:]:

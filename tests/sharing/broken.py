@@ -26,16 +26,14 @@ class KeyedByCount(CacheReconstruct):
             self._learn(bought)
         else:
             yield None
-        return self._estimate(block, bought, as_printed=False)
+        return self._estimate(block, self._measured_rows(block), bought, as_printed=False)
 
     def _rows_to_buy(self, block: ParallelBlock) -> ParallelBlock:
         return self._measured_rows(block).take(self._unknown(block))
 
     def _unknown(self, block: ParallelBlock) -> list[int]:
         return [
-            at
-            for at, row in enumerate(block.primitive)
-            if not any(self._lookup(each) for each in (row, signed(row)))
+            at for at, row in enumerate(block.primitive) if not any(self._lookup((row, signed(row))))
         ]
 
 

@@ -290,16 +290,15 @@ class Mechanism(ABC):
         scale = float(query.scale)
         value *= scale
         error = None if variance is None else math.sqrt(variance) * abs(scale)
-        interval = None if error is None else self.interval(query, value, error)
+        interval = None
         if error == math.inf:
+            interval = -math.inf, math.inf
             value = math.nan  # The same object for all, so that equal answers are equal.
+        elif error is not None:
+            reach = reach_of(error, abs(scale), self.critical)
+            interval = value - reach, value + reach
         cost, charge = (bought.cost, bought.charge) if bought else (NOTHING, None)
         return Answer(value, error, interval, source, cost, payer, charge)
-
-    def interval(self, query: LinearQuery, value: float, error: float) -> tuple[float, float]:
-        """The 95 % interval of an estimate, from its standard error."""
-        reach = reach_of(error, abs(float(query.scale)), self.critical)
-        return (value - reach, value + reach) if math.isfinite(reach) else (-math.inf, math.inf)
 
     # Analysts
 

@@ -142,7 +142,7 @@ class CacheReconstruct(Mechanism):
         missing = [analyst for analyst in self.analysts if analyst not in self._donors]
         for donors in [[analyst] for analyst in missing] if self._seeded else [missing]:
             self._donate(donors)
-        self._reconstruction.solver()  # Built now, so that the first question does not wait for it.
+        self._reconstruction.choose()  # Built now, so that the first question does not wait for it.
 
     # Algorithm 1
 
@@ -155,7 +155,7 @@ class CacheReconstruct(Mechanism):
             bought = yield MeasureRequest(fresh, self.query_budget, analyst) if fresh else None
         if bought:
             self._learn(bought)
-        return self._estimate(block, bought, as_printed=can_pay and self.answers == "as-printed")
+        return self._estimate(block, rows, bought, as_printed=can_pay and self.answers == "as-printed")
 
     def _measured_rows(self, block: ParallelBlock) -> ParallelBlock:
         """The rows that a purchase measures: those of the question, or the signed row of one count.
@@ -167,10 +167,11 @@ class CacheReconstruct(Mechanism):
 
     def _fresh(self, rows: ParallelBlock) -> ParallelBlock | tuple[()]:
         """The rows that are neither measured nor requested by an earlier question."""
+        pairs = zip(rows, self._lookup(rows), strict=True)
         fresh = [
             at
-            for at, row in enumerate(rows)
-            if self._lookup(row) is None and row.key not in self._requested
+            for at, (row, cached) in enumerate(pairs)
+            if cached is None and row.key not in self._requested
         ]
         return rows.take(fresh) if fresh else ()
 
@@ -205,23 +206,30 @@ class CacheReconstruct(Mechanism):
         for row, value, variance in zip(rows, values, variances, strict=True):
             self._cache[row.key] = CachedRow(float(value), variance, payer)
 
-    def _lookup(self, row: LinearQuery) -> CachedRow | None:
-        """The measurement of a row; a seed row counts, unless those may be bought.
+    def _lookup(self, rows: Iterable[LinearQuery]) -> list[CachedRow | None]:
+        """The measurement of each row; a seed row counts, unless those may be bought.
 
         Without donations at the start, seed rows come from analysts who leave, if at all. They may then
         be bought too: a small donation must not deprive an analyst of a better answer.
         """
-        cached = self._cache.get(row.key)
-        if cached is not None or self.buy_seed_rows or not (self._seeded and self.seed_fraction):
-            return cached
-        at = self.seed.row_of(row)
-        return None if at is None else CachedRow(*self._reconstruction.measurements.seed_row(at), None)
+        has_seed = self._seeded and self.seed_fraction and not self.buy_seed_rows
+        found = []
+        for row in rows:
+            cached = self._cache.get(row.key)
+            if cached is None and has_seed and (at := self.seed.row_of(row)) is not None:
+                cached = CachedRow(*self._reconstruction.measurements.seed_row(at), None)
+            found.append(cached)
+        return found
 
     def _estimate(
-        self, block: ParallelBlock, bought: Measurement | None, *, as_printed: bool
+        self,
+        block: ParallelBlock,
+        rows: ParallelBlock,
+        bought: Measurement | None,
+        *,
+        as_printed: bool,
     ) -> list[Answer]:
         """The best estimate of every row; as printed, its own noisy value."""
-        rows = self._measured_rows(block)
         known = self._known(block, rows)
         if as_printed:
             values = [cached.value for cached in known if cached]
@@ -244,15 +252,15 @@ class CacheReconstruct(Mechanism):
 
     def _known(self, block: ParallelBlock, rows: ParallelBlock) -> list[CachedRow | None]:
         """What was measured of a question: the rows that a purchase measures, or each row as it is."""
-        known = [self._lookup(row) for row in rows]
+        known = self._lookup(rows)
         if rows is block.primitive:
             return known
-        return [own or self._lookup(row) for own, row in zip(known, block.primitive, strict=True)]
+        return [own or as_is for own, as_is in zip(known, self._lookup(block.primitive), strict=True)]
 
     def expect(self, block: ParallelBlock, analyst: str, pay: bool) -> Prospect | None:
         """The standard errors after a purchase; None where there is something to buy and no money."""
         rows = self._measured_rows(block)
-        known = [self._lookup(row) for row in checked(rows)]
+        known = self._lookup(checked(rows))
         if not pay or (None not in known and self.answers == "estimate"):
             variances = self._reconstruction.estimate(block.primitive)[1]
             sources = tuple("cached" if each else "reconstructed" for each in self._known(block, rows))
@@ -299,19 +307,19 @@ class CacheReconstruct(Mechanism):
         Under a seed of tables, only those that were not: the last rows of a table cost little.
         """
         queries = [question] if isinstance(question, LinearQuery) else question
-        known = self._reconstruction
+        known, many = self._reconstruction, len(queries)
         if isinstance(self.seed, Strategy):
-            return Work(*known.solver(len(queries)).work(len(queries), len(queries) if pay else 0))
+            return Work(*known.choose(many).solver.work(many, many if pay else 0))
         fresh = self._bought_by(question) if pay else None
         noise = self.curator.variances(fresh, self.query_budget) if fresh else None
-        operations, memory = known.work(len(queries), fresh or (), noise)
+        operations, memory = known.work(many, fresh or (), noise)
         # Every pair of a query's products is weighed.
         operations += PER_PAIR * sum(n**2 for n in (q.product_count for q in queries) if n > 1)
         return Work(operations, memory)
 
     def can_sell(self, question: Question, analyst: str) -> bool:
         """Not rows far more precise than the seed, where that has too many rows to be written out."""
-        if self._reconstruction.suits_any_row or not self.best_estimates:
+        if self._reconstruction.writes_seed_out or not self.best_estimates:
             return True
         rows = self._bought_by(question)
         noise = self.curator.variances(rows, self.query_budget) if len(rows) else np.zeros(0)
@@ -323,7 +331,7 @@ class CacheReconstruct(Mechanism):
         if not isinstance(block, ParallelBlock):
             block = ParallelBlock.of(block)
         rows = self._measured_rows(block.filled[0])
-        return rows.take([at for at, row in enumerate(rows) if self._lookup(row) is None])
+        return rows.take([at for at, cached in enumerate(self._lookup(rows)) if cached is None])
 
     # The seed
 

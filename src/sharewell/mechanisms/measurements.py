@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ class MeasurementBatch:
     values: Vector
     variances: Vector
 
-    @property
+    @cached_property
     def least_variance(self) -> float:
         """The smallest variance of a row, in units of its largest weight."""
         pairs = zip(self.rows, self.variances.tolist(), strict=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,13 @@ MOST_BALANCED = 2**20
 SLACK = 1e-6
 
 
+class _Choice(NamedTuple):
+    """The solver for some number of queries; and one of rows alone, beside a seed too vague."""
+
+    solver: Solver
+    alone: Solver | None
+
+
 class Reconstruction:
     """Estimates of any query from a seed and the rows measured since.
 
@@ -76,8 +84,10 @@ class Reconstruction:
         self._own: dict[str, tuple[float, float]] = {}
         #: The rows of marginals that were measured one by one, by marginal, data vector and variance.
         self._cells: dict[tuple[int, int, float], dict[int, float]] = {}
-        #: What was estimated since the last row came; the same questions are asked again and again.
+        #: What was estimated since the last row came, as the same questions are asked again and again;
+        #: and the solvers that were chosen since then, for few queries and for many.
         self._estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = {}
+        self._choices: dict[bool, _Choice] = {}
 
     def __len__(self) -> int:
         return self.measurements.count
@@ -101,7 +111,6 @@ class Reconstruction:
             noise = np.broadcast_to(np.maximum(variances, TINY), np.shape(values))
             known.observe_parts(seed, observed, noise)
         self._start_again()
-        self._forget()
 
     def observe(
         self, rows: Sequence[LinearQuery], values: NDArray[np.int64] | Vector, variances: Vector
@@ -114,7 +123,9 @@ class Reconstruction:
             self._absorb(batch)
         self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
         self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
-        self._forget()
+        self._exact = None
+        self._estimates.clear()
+        self._choices.clear()
         pairs = zip(batch.values.tolist(), batch.variances.tolist(), strict=True)
         self._own.update(zip([row.key for row in rows], pairs, strict=True))
 
@@ -165,7 +176,7 @@ class Reconstruction:
             if len(cells | self._cells.get(key, {}).keys()) == sizes[key[0]]
         }
         rows = self.measurements.seed_count + sum(sizes[mask] for mask, _, _ in completed)
-        passes_limit = bool(completed) and rows > MOST_SEED_ROWS and self._writes_seed_out
+        passes_limit = bool(completed) and rows > MOST_SEED_ROWS and self.writes_seed_out
         if passes_limit and self.measurements.marginals_variance() > VAGUE * batch.least_variance:
             return set()
         return completed
@@ -175,37 +186,30 @@ class Reconstruction:
         self._solvers.clear()
         self._unsuitable.clear()
         self._largest_spread = 0, 0.0
-
-    def _forget(self) -> None:
-        """Drop what no longer holds when something is measured."""
         self._exact = None
         self._estimates.clear()
+        self._choices.clear()
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
-        """The queries' estimates and their variances; infinite where nothing determines them."""
+        """The queries' estimates and their variances; infinite where nothing determines them.
+
+        Of rows alone where they are better beside a seed too vague.
+        """
         key = tuple([query.key for query in queries])
-        found = self._estimates.get(key)
-        if found is None:
-            found = self._checked(queries, *self._estimated(queries))
-            if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
-                for part in found:
-                    part.flags.writeable = False
-                self._estimates[key] = found
+        if key in self._estimates:
+            return self._estimates[key]
+        solver, alone = self.choose(len(queries))
+        values, variances = solver.estimate(queries)
+        if alone is not None:
+            of_rows, noise = alone.estimate(queries)
+            better = noise < variances
+            values[better], variances[better] = of_rows[better], noise[better]
+        found = self._checked(queries, values, variances)
+        if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
+            for part in found:
+                part.flags.writeable = False
+            self._estimates[key] = found
         return found
-
-    def _estimated(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
-        """The estimates of the solver; of rows alone where they are better beside a seed too vague."""
-        values, variances = self.solver(len(queries)).estimate(queries)
-        if self._is_too_vague():
-            alone, of_alone = self._updated(Contrasts.without_seed).estimate(queries)
-            better = of_alone < variances
-            values[better], variances[better] = alone[better], of_alone[better]
-        return values, variances
-
-    @property
-    def suits_any_row(self) -> bool:
-        """Whether estimates stay exact whatever is measured, as far as is known without looking."""
-        return self._writes_seed_out
 
     def suits(self, rows: Sequence[LinearQuery], variances: Vector) -> bool:
         """Whether estimates stay exact once these rows are measured.
@@ -221,7 +225,7 @@ class Reconstruction:
         They are then given more noise (see `_noisier`). So estimates are unbiased and no variance is too
         small; of what the rows alone determine, the better of two estimates is taken.
         """
-        if self._writes_seed_out:
+        if self.writes_seed_out:
             return False
         return self._spread(*more) > MOST_SPREAD
 
@@ -241,8 +245,11 @@ class Reconstruction:
         return replace(batch, variances=batch.variances * factors)
 
     @property
-    def _writes_seed_out(self) -> bool:
-        """Whether the rows of a vague seed are written out: it has few, and no solver has failed."""
+    def writes_seed_out(self) -> bool:
+        """Whether the rows of a vague seed are written out: it has few, and no solver has failed.
+
+        Estimates then stay exact whatever is measured.
+        """
         few = self.measurements.seed_count <= MOST_SEED_ROWS
         return few and Contrasts.of_all_rows not in self._unsuitable
 
@@ -281,7 +288,7 @@ class Reconstruction:
         after = np.zeros(len(queries))
         if self._is_vague() == self._is_vague(batch) and not self._is_too_vague(batch):
             with suppress(Unsuitable):
-                after = self.solver(len(queries)).variances_after(queries, batch)
+                after = self.choose(len(queries)).solver.variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
             return after
         return self._trial(batch).estimate(queries)[1]
@@ -293,7 +300,7 @@ class Reconstruction:
 
         Rows that complete a marginal are added to the seed; what else was measured is then added anew.
         """
-        solver = self.solver(queries)
+        solver = self.choose(queries).solver
         if variances is not None and self._absorbs and isinstance(solver, Contrasts):
             batch = _batch(rows, np.zeros(len(rows)), variances)
             completed = {key[:2] for key in self._completed_by(batch)}
@@ -319,7 +326,7 @@ class Reconstruction:
         """
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
         wrong = np.flatnonzero(~_plausible(variances, limits))
-        if len(wrong) and self._writes_seed_out:
+        if len(wrong) and self.writes_seed_out:
             if self._exact is None:
                 exact = Contrasts.of_all_rows(self.measurements)
                 for batch in self.measurements.batches:
@@ -355,9 +362,7 @@ class Reconstruction:
 
         A solver that lacks batches is left out: several threads that read would all add them.
         """
-        self.solver()
-        if self._is_too_vague():
-            self._updated(Contrasts.without_seed)
+        self.choose()
         batches = list(self.measurements.batches)
         frozen = copy(self)
         products = dict(self.measurements.products)
@@ -367,28 +372,37 @@ class Reconstruction:
             for kind, (solver, seen) in self._solvers.items()
             if seen == len(batches)
         }
-        frozen._own, frozen._estimates = dict(self._own), dict(self._estimates)
+        frozen._own, frozen._estimates, frozen._choices = dict(self._own), dict(self._estimates), {}
         frozen._unsuitable = set(self._unsuitable)
         frozen._cells = {key: dict(cells) for key, cells in self._cells.items()}
         return frozen
 
-    def solver(self, queries: int = 1) -> Solver:
+    def choose(self, queries: int = 1) -> _Choice:
         """The solver that suits seed, sizes and the number of queries, with all batches added."""
-        for kind in self._kinds(queries):
+        many = queries >= MANY
+        if many in self._choices:
+            return self._choices[many]
+        for kind in self._kinds(many):
             try:
                 if kind not in self._unsuitable:
-                    return self._updated(kind)
+                    solver = self._updated(kind)
+                    break
             except Unsuitable:
                 self._unsuitable.add(kind)
-        raise AssertionError("the last kind suits everything")
+        alone = self._updated(Contrasts.without_seed) if self._is_too_vague() else None
+        self._choices[many] = _Choice(solver, alone)
+        return self._choices[many]
 
-    def _kinds(self, queries: int) -> Iterator[SolverType]:
-        """The kinds of solver to try, best first; always the same for the same measurements."""
+    def _kinds(self, many: bool) -> Iterator[SolverType]:
+        """The kinds of solver to try, best first; always the same for the same measurements.
+
+        The last one suits everything.
+        """
         known = self.measurements
         cells, rows, vague = known.strategy.domain.size, known.count, self._is_vague()
-        if vague and self._writes_seed_out:
+        if vague and self.writes_seed_out:
             yield Contrasts.of_all_rows
-        if known.determined and cells > FEW_CELLS and (queries >= MANY or 2 * known.grouped > rows):
+        if known.determined and cells > FEW_CELLS and (many or 2 * known.grouped > rows):
             yield Sparse
         few = cells <= FEW_CELLS or (rows > cells and cells <= MOST_CELLS)
         if known.determined and few and not vague:

@@ -141,25 +141,27 @@ class Curator:
                 _require_same_terms(event, opened)
                 is_open = True
             self._past.apply(number, event)
-            self._apply(number, event)
+            self._apply(number, [event])
         if not is_open:
             self._append([opened])
         self._accounts.require_within_budget()
 
-    def _apply(self, number: int, event: Event) -> None:
-        self._accounts.apply(event)
-        if isinstance(event, SourceSeen):
-            self.source.fingerprint = event.fingerprint
-        elif isinstance(event, SourceChanged):
-            self.source.changed = True
+    def _apply(self, first: int, events: Sequence[Event]) -> None:
+        """Take in stored events: the kernel first, then what lies above it."""
+        for event in events:
+            self._accounts.apply(event)
+            if isinstance(event, SourceSeen):
+                self.source.fingerprint = event.fingerprint
+            elif isinstance(event, SourceChanged):
+                self.source.changed = True
         if self._observer is not None:
-            self._observer(number, event)
+            for number, event in enumerate(events, first):
+                self._observer(number, event)
 
     def _append(self, events: Sequence[Event]) -> int:
         """Store events, then account for them: the number of the first."""
         first = self._ledger.append_many(events)
-        for number, event in enumerate(events, first):
-            self._apply(number, event)
+        self._apply(first, events)
         return first
 
     # Shares

@@ -61,6 +61,8 @@ class Scheduler(ABC, Generic[Item]):
         self.steps = self.stalls = self.idle = 0
         self._buffers: dict[str, deque[QueueEntry[Item]]] = {}
         self._done: set[str] = set()
+        #: Those who count as done until they ask again, where silence counts: see `RoundRobin`.
+        self._silent: set[str] = set()
         # After a restart: how many questions of each analyst are yet to be resubmitted.
         self._to_resubmit: dict[str, int] = {}
         #: The number of questions in all buffers.
@@ -84,12 +86,13 @@ class Scheduler(ABC, Generic[Item]):
         return not self.waiting and len(self._done) == len(self._buffers)
 
     def submit(self, analyst: str, item: Item) -> QueueEntry[Item]:
-        """Append a question to the analyst's buffer; an analyst who was done is active again."""
+        """Append a question to the analyst's buffer; one who was done or silent is active again."""
         buffer = self._buffer(analyst)
         entry = QueueEntry(self._submitted, analyst, item)
         self._submitted += 1
         self.waiting += 1
         buffer.append(entry)
+        self._silent.discard(analyst)
         if self._to_resubmit and analyst in self._to_resubmit:
             self._count_resubmission(analyst)
         else:
@@ -117,6 +120,7 @@ class Scheduler(ABC, Generic[Item]):
         """Note that the analyst will ask nothing more; buffered questions are still served."""
         self._buffer(analyst)
         self._done.add(analyst)
+        self._silent.discard(analyst)
 
     def is_done(self, analyst: str) -> bool:
         """Whether the analyst said done and has asked nothing since."""
@@ -132,6 +136,7 @@ class Scheduler(ABC, Generic[Item]):
         del self._buffers[analyst]
         self.waiting -= len(withdrawn)
         self._done.discard(analyst)
+        self._silent.discard(analyst)
         self._to_resubmit.pop(analyst, None)
         return withdrawn
 

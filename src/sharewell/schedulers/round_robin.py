@@ -49,7 +49,6 @@ class RoundRobin(Scheduler[Item]):
     def __init__(self, analysts: Iterable[str] = (), idle_after: float | None = None) -> None:
         super().__init__(analysts)
         self.idle_after = _validate_idle_after(idle_after)
-        self._silent: set[str] = set()
         # Seats are never reused, so they order the analysts even after some have left.
         self._seats = {analyst: seat for seat, analyst in enumerate(self._buffers)}
         self._next_seat = len(self._seats)
@@ -85,17 +84,6 @@ class RoundRobin(Scheduler[Item]):
                 return analyst
         return None
 
-    def submit(self, analyst: str, item: Item) -> QueueEntry[Item]:
-        """Append a question to the analyst's buffer; they are no longer done or silent."""
-        entry = super().submit(analyst, item)
-        self._silent.discard(analyst)
-        return entry
-
-    def done(self, analyst: str) -> None:
-        """Note that the analyst will ask nothing more: the rotation stops waiting for them."""
-        super().done(analyst)
-        self._silent.discard(analyst)
-
     def join(self, analyst: str) -> None:
         """Add an analyst at the end of the rotation; the current turn does not change."""
         self._seat(analyst, 1)
@@ -105,7 +93,6 @@ class RoundRobin(Scheduler[Item]):
         withdrawn = super().leave(analyst)
         had_the_turn = self._round[self._at] == analyst
         del self._seats[analyst], self._turns[analyst]
-        self._silent.discard(analyst)
         self._arrange()
         if had_the_turn:
             self._reached = self._clock

@@ -17,7 +17,7 @@ from typing import Any
 
 from sharewell.config import Config
 from sharewell.errors import OverBudget, QueryError, RequestError, SharewellError, UnknownPayer
-from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism
+from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, reach_of
 from sharewell.privacy.driver import Step, run
 from sharewell.privacy.ledger import (
     Answered,
@@ -393,7 +393,9 @@ class AnswersAudit(Audit):
         again = list(answers)
         for at, (value, variance) in zip(places, found, strict=True):
             error = math.sqrt(variance)
-            interval = mechanism.interval(block[at], value, error)
+            reach = reach_of(error, abs(float(block[at].scale)), mechanism.critical)
+            finite = math.isfinite(reach)
+            interval = (value - reach, value + reach) if finite else (-math.inf, math.inf)
             again[at] = _with_numbers(answers[at], value, error, interval)
         return again
 
