@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sharewell import Budget, Category, Domain, Integer, LinearQuery, vectorize
 from sharewell.engine.data_vector import DataVector
 from sharewell.errors import PrivacyError, SourceError
-from sharewell.privacy.curator import Curator, CuratorSnapshot
+from sharewell.privacy.curator import Curator
+from sharewell.privacy.dry_run import CuratorSnapshot
 from sharewell.privacy.ledger import MemoryLedger
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell.query.block import Block, Neighbours

@@ -14,8 +14,11 @@ import numpy as np
 
 from sharewell import DataVector, wire
 from sharewell.config import Config, parse_config
+from sharewell.mechanisms.base import Answer, Mechanism
 from sharewell.privacy.budget import Amount
-from sharewell.privacy.ledger import MemoryLedger, QuestionLedger
+from sharewell.privacy.driver import run
+from sharewell.privacy.ledger import Asked, MemoryLedger, QuestionLedger
+from sharewell.query.statement import Statement
 from sharewell.service.answers import to_plain
 from sharewell.service.dataset import DatasetService
 from sharewell.service.submissions import Submission
@@ -134,3 +137,12 @@ def held(service: DatasetService) -> Iterator[None]:
     finally:
         go_on.set()
         holding.join()
+
+
+def answered(
+    mechanism: Mechanism, statement: Statement, analyst: str, *, pay: bool = True
+) -> tuple[Answer, ...]:
+    """The answers to a statement, computed step by step as the service does, and stored nowhere."""
+    asked = Asked("key", analyst, {"sql": statement.text}, pay)
+    steps = Submission(asked, lambda _: statement, statement).steps(mechanism)
+    return [run(step, mechanism.curator) for step in steps][-1]

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from sharewell import Boolean, Budget, Category, Curator, DataVector, Domain, Integer, compile_sql
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.privacy.driver import run
 from sharewell.service import results, serialization
-from sharewell.service.answers import answer_steps
 from sharewell_lab.noise import SeededNoise
+from tests.service.services import answered
 
 DOMAIN = Domain([Category("town", ["a", "b", "c"]), Integer("age", 0, 5), Boolean("employed")])
 DATA = DataVector(DOMAIN, np.random.default_rng(3).integers(0, 50, DOMAIN.size))
@@ -64,8 +63,7 @@ def quoted(mechanism: CacheReconstruct, sql: str, analyst: str) -> Fraction:
 def charged(mechanism: CacheReconstruct, sql: str, analyst: str) -> Fraction:
     """Ask and pay; what the result says it cost is what the analyst's share lost."""
     statement, before = compile_sql(sql, DOMAIN), mechanism.curator.left(analyst)
-    for step in answer_steps(mechanism, statement, analyst, pay=True):
-        answers = run(step, mechanism.curator)
+    answers = answered(mechanism, statement, analyst)
     cost = results.result(statement, answers, pay=True).cost
     assert cost == before - mechanism.curator.left(analyst)
     return cost

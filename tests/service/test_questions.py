@@ -31,6 +31,7 @@ from sharewell.privacy.ledger import (
     Configured,
     Ending,
     MemoryLedger,
+    Refused,
     Released,
     Turn,
 )
@@ -256,6 +257,19 @@ def test_many_threads_lose_nothing_and_spend_no_more_than_there_is(mechanism, sc
     asked = [event for event in ledger.events() if isinstance(event, Asked)]
     ended = [event.asked for event in ledger.events() if isinstance(event, Ending)]
     assert len(asked) == len(ended) == len(set(ended)) == 48
+
+
+def test_a_question_of_the_past_that_no_longer_compiles_is_refused_alone():
+    ledger = MemoryLedger()
+    with opened(ledger):
+        pass
+    ledger.append(Asked("old", "ann", {"sql": "SELECT COUNT(*) FROM people WHERE former = 1"}, True))
+    with opened(ledger) as service:
+        old = service._submissions.recall("ann", "old")
+        assert old is not None
+        assert isinstance(old.outcome(60), SharewellError)
+        service.ask("ben", count(0, 3), timeout=60)
+    assert [event.asked for event in ledger.events() if isinstance(event, Refused)] == [old.number]
 
 
 def test_round_robin_holds_a_question_until_its_turn_and_done_lets_it_go():

@@ -33,13 +33,13 @@ from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answe
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
-from sharewell.privacy.driver import run
 from sharewell.privacy.noise import NoNoise
 from sharewell.query.measure import Measure
 from sharewell.service import results, serialization
-from sharewell.service.answers import answer_steps, from_plain, to_plain
+from sharewell.service.answers import from_plain, to_plain
 from sharewell.service.intervals import fieller, quotient
 from sharewell_lab.noise import SeededNoise
+from tests.service.services import answered
 
 WAGE = Measure("wage", "wage", 0, 100, Fraction(1, 10))
 PEOPLE = Domain([Category("state", ["AL", "NY"]), Boolean("employed")], [WAGE])
@@ -78,8 +78,7 @@ def mechanism_on(data: DataVector, noise, budget: Budget, **more) -> CacheRecons
 
 def ask(mechanism, statement, *, pay: bool = True) -> wire.Result:
     """The result of a statement, as it is stored and read again."""
-    for step in answer_steps(mechanism, statement, "ann", pay=pay):
-        answers = run(step, mechanism.curator)
+    answers = answered(mechanism, statement, "ann", pay=pay)
     stored = [from_plain(to_plain(answer)) for answer in answers]
     assert tuple(stored) == answers
     return results.result(statement, stored, pay=pay)

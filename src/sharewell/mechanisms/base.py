@@ -22,8 +22,9 @@ from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import Option
 from sharewell.privacy.budget import Amount
-from sharewell.privacy.curator import Curator, CuratorSnapshot
+from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step, run
+from sharewell.privacy.dry_run import CuratorSnapshot
 from sharewell.privacy.measurement import Measurement, MeasureRequest
 from sharewell.query.block import Block, Measurable, ParallelBlock
 from sharewell.query.domain import Domain

@@ -10,7 +10,7 @@ from threading import RLock
 
 from sharewell.errors import OverBudget, PrivacyError, UnknownPayer
 from sharewell.privacy.budget import Amount, Budget, amount
-from sharewell.privacy.ledger import Charged, Event, Granted, Left, Opened, Recovered, RoundClosed
+from sharewell.privacy.ledger import Charged, Event, Granted, Left, Recovered, RoundClosed
 
 #: Who pays: one name, or the amount that each of several payers contributes.
 Payer = str | Mapping[str, Fraction]
@@ -45,8 +45,6 @@ class Accounts:
         """Account for an event that is stored; what was reserved for it becomes spent or granted."""
         with self._lock:
             match event:
-                case Opened():
-                    self._require_same_budget(event)
                 case Granted(payer, share):
                     self._pending_grants.pop(payer, None)
                     self._granted += share - self._shares.get(payer, ZERO)
@@ -178,24 +176,9 @@ class Accounts:
                 for payer, cost in bill.items():
                     self._reserved[payer] -= cost
 
-    def _require_same_budget(self, opened: Opened) -> None:
-        budget = self.budget
-        for name in ("currency", "epsilon", "delta", "total"):
-            begun, now = getattr(opened, name), getattr(budget, name)
-            if begun != now:
-                raise begun_with(name, begun, now)
-
     def __repr__(self) -> str:
         parts = (f"{p} {plain(self.spent(p))} of {plain(share)}" for p, share in self._shares.items())
         return f"Accounts({', '.join(parts)})"
-
-
-def begun_with(name: str, begun: object, now: object) -> PrivacyError:
-    """The refusal to open a ledger under another setting than it was begun with."""
-    return PrivacyError(
-        f"The ledger was begun with {name} = {begun}; it cannot be opened with {name} = {now}.",
-        hint="Restore the setting: the budget was spent under it. Other data needs another ledger.",
-    )
 
 
 def plain(exact: Fraction) -> str:

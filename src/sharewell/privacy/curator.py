@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from sharewell.engine.data_vector import DataVector
 from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import LedgerUnavailable, OverBudget, PrivacyError, UnknownPayer
-from sharewell.privacy.accounts import ZERO, Accounts, Payer, begun_with, plain
+from sharewell.privacy.accounts import ZERO, Accounts, Payer, plain
 from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.privacy.history import (
     KernelHistory,
     SourceHistory,
     StoredRelease,
     inconsistent,
+    require_same_terms,
     stored_scales,
 )
 from sharewell.privacy.kronecker import ComposedRows, KroneckerProduct, KroneckerRows
@@ -137,8 +138,8 @@ class Curator:
         opened = Opened.of(self.budget, self.neighbours, self.domain, self.max_rows_per_person)
         is_open = False
         for number, event in enumerate(self._ledger.events()):
-            if not is_open and not isinstance(event, Begun | CuratorAction):
-                _require_same_terms(event, opened)
+            if isinstance(event, Opened) or not (is_open or isinstance(event, Begun | CuratorAction)):
+                require_same_terms(event, opened)
                 is_open = True
             self._past.apply(number, event)
             self._apply(number, [event])
@@ -520,31 +521,6 @@ class Curator:
         return f"Curator({self.domain.cells:,} cells, {self.budget.currency}, {self._accounts})"
 
 
-class CuratorSnapshot(Curator):
-    """The accounts of a curator at one moment: it states prices and noise, and never changes.
-
-    Privacy: holds no data, and refuses every charge.
-    """
-
-    def __init__(self, live: Curator) -> None:
-        self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
-        self.max_rows_per_person = live.max_rows_per_person
-        self._accounts = live._accounts.snapshot()
-        self.source = copy(live.source)
-        self._only = live._only
-
-    def reserve(self, request: MeasureRequest) -> Reservation:
-        """Refused."""
-        raise _read_only()
-
-    def _append(self, events: Sequence[Event]) -> int:
-        raise _read_only()
-
-
-def _read_only() -> PrivacyError:
-    return PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
-
-
 def _exact_shares(shares: Mapping[str, Amount], budget: Budget) -> dict[str, Fraction]:
     if not isinstance(shares, Mapping):
         raise PrivacyError(
@@ -560,22 +536,6 @@ def _exact_shares(shares: Mapping[str, Amount], budget: Budget) -> dict[str, Fra
             hint=f"They may sum to at most {plain(budget.total)}.",
         )
     return exact
-
-
-def _require_same_terms(begun: Event, opened: Opened) -> None:
-    """Refuse a ledger that was begun for other data, or under other definitions of privacy."""
-    if not isinstance(begun, Opened):
-        raise PrivacyError("The ledger does not begin by opening a dataset.")
-    if begun.domain != opened.domain:
-        raise PrivacyError(
-            "The ledger was begun with other attributes, or other values of them.",
-            hint="Restore them: the budget was spent under them. Other data needs another ledger.",
-        )
-    if begun.neighbours != opened.neighbours:
-        raise begun_with("neighbours", begun.neighbours, opened.neighbours)
-    if begun.max_rows_per_person != opened.max_rows_per_person:
-        was, now = begun.max_rows_per_person, opened.max_rows_per_person
-        raise begun_with("max_rows_per_person", str(was), str(now))
 
 
 def _cost(charged: Charged) -> Fraction:

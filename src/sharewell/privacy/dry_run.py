@@ -1,16 +1,18 @@
-"""Dry runs: a curator that keeps the same accounts, measures nothing and stores nothing."""
+"""Curators that hold no data: for dry runs, and for quotes from any thread."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sharewell.errors import PrivacyError
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Charged, Event
-from sharewell.privacy.measurement import Measurement, Reservation
+from sharewell.privacy.measurement import Measurement, MeasureRequest, Reservation
 
 
 class DryCurator(Curator):
@@ -50,6 +52,31 @@ class DryCurator(Curator):
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:
         """Store nothing."""
+
+
+class CuratorSnapshot(Curator):
+    """The accounts of a curator at one moment: it states prices and noise, and never changes.
+
+    Privacy: holds no data, and refuses every charge.
+    """
+
+    def __init__(self, live: Curator) -> None:
+        self.budget, self.neighbours, self.domain = live.budget, live.neighbours, live.domain
+        self.max_rows_per_person = live.max_rows_per_person
+        self._accounts = live._accounts.snapshot()
+        self.source = copy(live.source)
+        self._only = live._only
+
+    def reserve(self, request: MeasureRequest) -> Reservation:
+        """Refused."""
+        raise _read_only()
+
+    def _append(self, events: Sequence[Event]) -> int:
+        raise _read_only()
+
+
+def _read_only() -> PrivacyError:
+    return PrivacyError("A snapshot is read-only.", hint="Ask the live mechanism.")
 
 
 def _compact(variances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from sharewell.privacy.ledger import (
     Event,
     Exceeded,
     Granted,
+    Opened,
     Recovered,
     Released,
 )
@@ -137,6 +138,25 @@ def _stored_runs(charged: Charged) -> list[tuple[float, int]]:
     if not all(type(count) is int and count > 0 for _, count in runs):
         raise inconsistent("it charged for noise on no rows")
     return runs
+
+
+def require_same_terms(begun: Event, opened: Opened) -> None:
+    """Refuse a ledger that was begun for other data, or under other definitions of privacy."""
+    if not isinstance(begun, Opened):
+        raise PrivacyError("The ledger does not begin by opening a dataset.")
+    if begun.domain != opened.domain:
+        raise PrivacyError(
+            "The ledger was begun with other attributes, or other values of them.",
+            hint="Restore them: the budget was spent under them. Other data needs another ledger.",
+        )
+    for name in ("neighbours", "max_rows_per_person", "currency", "epsilon", "delta", "total"):
+        was, now = getattr(begun, name), getattr(opened, name)
+        if was != now:
+            raise PrivacyError(
+                f"The ledger was begun with {name} = {was}; it cannot be opened with {name} = {now}.",
+                hint="Restore the setting: the budget was spent under it. Other data needs another "
+                "ledger.",
+            )
 
 
 def inconsistent(how: str) -> PrivacyError:

@@ -214,7 +214,8 @@ class Worker:
                 self._answer(chosen, events)
             self._publish()
             for submission in submissions:
-                if self._large is None or submission is not self._large.submission:
+                is_computed = self._large is not None and submission is self._large.submission
+                if not (submission.done or is_computed):
                     submission.queue()
         except Exception as error:
             self._stale = True
