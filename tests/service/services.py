@@ -17,9 +17,9 @@ from sharewell.config import Config, parse_config
 from sharewell.mechanisms.base import Answer, Mechanism
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.driver import run
-from sharewell.privacy.ledger import Asked, MemoryLedger, QuestionLedger
+from sharewell.privacy.ledger import MemoryLedger, QuestionLedger
 from sharewell.query.statement import Statement
-from sharewell.service.answers import to_plain
+from sharewell.service.answers import answer_steps, to_plain
 from sharewell.service.dataset import DatasetService
 from sharewell.service.submissions import Submission
 from sharewell.service.tokens import TokenStore
@@ -143,6 +143,5 @@ def answered(
     mechanism: Mechanism, statement: Statement, analyst: str, *, pay: bool = True
 ) -> tuple[Answer, ...]:
     """The answers to a statement, computed step by step as the service does, and stored nowhere."""
-    asked = Asked("key", analyst, {"sql": statement.text}, pay)
-    steps = Submission(asked, lambda _: statement, statement).steps(mechanism)
+    steps = answer_steps(mechanism, statement, analyst, pay=pay)
     return [run(step, mechanism.curator) for step in steps][-1]

@@ -389,7 +389,12 @@ class Reconstruction:
                     break
             except Unsuitable:
                 self._unsuitable.add(kind)
-        alone = self._updated(Contrasts.without_seed) if self._is_too_vague() else None
+        too_vague = self._is_too_vague()
+        alone = self._updated(Contrasts.without_seed) if too_vague else None
+        if kind is not Sparse:
+            # Others take memory, unless they are used beside it.
+            used = {kind, Sparse, *((Contrasts.of, Contrasts.without_seed) if too_vague else ())}
+            self._solvers = {other: at for other, at in self._solvers.items() if other in used}
         self._choices[many] = _Choice(solver, alone)
         return self._choices[many]
 
@@ -419,15 +424,12 @@ class Reconstruction:
         return least * VAGUE * known.seed_precision < 1
 
     def _updated(self, kind: SolverType) -> Solver:
-        """The solver of a kind, with all batches added; others are kept if they are used beside it."""
+        """The solver of a kind, with all batches added."""
         batches = self.measurements.batches
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
         exact = kind in (Contrasts.of_all_rows, Contrasts.without_seed)
         for batch in batches[seen:]:
             solver.observe(batch if exact else self._noisier(batch))
-        if kind is not Sparse:
-            beside = {Sparse, Contrasts.of, Contrasts.without_seed} if self._is_too_vague() else {Sparse}
-            self._solvers = {other: at for other, at in self._solvers.items() if other in beside}
         self._solvers[kind] = solver, len(batches)
         return solver
 

@@ -1,4 +1,4 @@
-"""The answers to a statement: what they take, what they need together, and their stored form."""
+"""The answers to a statement: the steps that compute them, and their stored form."""
 
 from __future__ import annotations
 
@@ -27,6 +27,19 @@ OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
 SECONDS_PER_TERM = 1.2e-5
 #: The maximum number of terms of a statement's linear combinations whose covariances a quote has.
 MAX_QUOTED_TERMS = 1024
+
+
+def answer_steps(
+    mechanism: Mechanism, statement: Statement, analyst: str, *, pay: bool
+) -> Iterator[Step[Answers]]:
+    """The steps of all blocks; the last one, which buys nothing, returns the answers of all of them.
+
+    All are estimated after the last purchase, so that their covariances are those of one time.
+    """
+    found: list[Answers] = []
+    for block in statement.blocks:
+        yield _collected(mechanism.step(block, analyst, pay=pay), found)
+    yield _together(mechanism, statement, analyst, found)
 
 
 def estimate_seconds(mechanism: Mechanism, statement: Statement, limits: Service, *, pay: bool) -> float:
@@ -93,7 +106,7 @@ def released_answers(mechanism: Mechanism, statement: Statement, analyst: str) -
         return None
     if sum(map(len, statement.forms)) > MAX_QUOTED_TERMS:
         return tuple([answer for part in answers for answer in part])
-    step = together(mechanism, statement, analyst, answers)
+    step = _together(mechanism, statement, analyst, answers)
     try:
         while True:
             next(step)
@@ -101,14 +114,14 @@ def released_answers(mechanism: Mechanism, statement: Statement, analyst: str) -
         return finished.value  # type: ignore[no-any-return]
 
 
-def collected(step: Step[Answers], found: list[Answers]) -> Step[Answers]:
+def _collected(step: Step[Answers], found: list[Answers]) -> Step[Answers]:
     """A step that keeps its answers for the last step of its statement."""
     answers = yield from step
     found.append(answers)
     return answers
 
 
-def together(
+def _together(
     mechanism: Mechanism, statement: Statement, analyst: str, found: list[Answers]
 ) -> Step[Answers]:
     """The last step of a statement: the answers of all blocks, with what they have in common.

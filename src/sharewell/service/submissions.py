@@ -35,7 +35,7 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.query.sql import normalize_sql
 from sharewell.query.statement import Statement
-from sharewell.service.answers import collected, from_plain, to_plain, together
+from sharewell.service.answers import answer_steps, from_plain, to_plain
 from sharewell.service.ledger.codec import free_answers, read_answers
 from sharewell.service.numbers import values
 from sharewell.service.release_slots import slot_start
@@ -125,14 +125,9 @@ class Submission:
     # As an item of a batch
 
     def steps(self, mechanism: Mechanism) -> Iterator[Step[tuple[Answer, ...]]]:
-        """One step for each block, and a last one, which buys nothing, that returns all answers.
-
-        All are estimated after the last purchase, so that their covariances are those of one time.
-        """
-        found: list[tuple[Answer, ...]] = []
-        for block in self.statement.blocks:
-            yield collected(mechanism.step(block, self.analyst, pay=self.pay), found)
-        yield together(mechanism, self.statement, self.analyst, found)
+        """The steps that answer it; the last one returns all answers."""
+        # A generator, so that a question of the past that no longer compiles is refused alone.
+        yield from answer_steps(mechanism, self.statement, self.analyst, pay=self.pay)
 
     def finish(self, answers: list[tuple[Answer, ...]]) -> tuple[Answered | AnsweredFree]:
         """Keep the answers until they are stored; free ones are stored beside the chain."""
