@@ -18,7 +18,8 @@ from sharewell.config.tables import (
     _variances_of_marginals,
     summarize_tables,
 )
-from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalPart
 from sharewell.query.workload import marginal
 
 CONFIG = """

@@ -17,7 +17,8 @@ from sharewell import Domain, Integer, LinearQuery
 from sharewell.mechanisms import open_parts
 from sharewell.mechanisms.block_factor import BlockFactor
 from sharewell.mechanisms.contrasts import Contrasts
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.measurements import MeasurementBatch
 from sharewell.mechanisms.open_parts import ModularInverse, OpenParts
 from sharewell.mechanisms.reconstruction import Reconstruction

@@ -12,7 +12,8 @@ import pytest
 from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery, compile_sql
 from sharewell.mechanisms import CacheReconstruct, seed
 from sharewell.mechanisms.contrasts import LARGEST, Contrasts
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.measurements import MeasurementBatch
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.privacy.ledger import MemoryLedger

@@ -15,9 +15,11 @@ import scipy.sparse as sp
 from sharewell import Binned, Domain, Integer, LinearQuery
 from sharewell.errors import DomainError, QueryError
 from sharewell.mechanisms.cell_prior import MeasuredPart
-from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalPrior, MarginalSeed, marginal_cell
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed, marginal_cell
 from sharewell.mechanisms.measurements import Measurements
-from sharewell.mechanisms.products import Axis, AxisTable, DenseWeights, RunWeights, products_of
+from sharewell.mechanisms.product_store import AxisTable, DenseWeights, RunWeights
+from sharewell.mechanisms.products import Axis, products_of
 from sharewell.mechanisms.seed import marginals_of
 from sharewell.mechanisms.strategy import Rows
 from sharewell.query.measure import Measure

@@ -6,7 +6,7 @@ import pytest
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.config import parse_config
 from sharewell.mechanisms.marginal_seed import MarginalSeed
-from sharewell.mechanisms.products import Modular
+from sharewell.mechanisms.product_store import Modular
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.query.block import ParallelBlock
 from sharewell.query.sql import compile_sql

@@ -33,7 +33,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from sharewell.cancellation import checked
 from sharewell.mechanisms.block_factor import BlockFactor
-from sharewell.mechanisms.marginal_seed import MarginalPrior
+from sharewell.mechanisms.marginal_prior import MarginalPrior
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Prior, Unsuitable
 from sharewell.mechanisms.open_parts import NONE, Combination, OpenParts
 from sharewell.query.linear import LinearQuery

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, prior_of
 from sharewell.mechanisms.kronecker import KroneckerPrior
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.kronecker import Centred, Factors

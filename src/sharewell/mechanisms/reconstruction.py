@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed, marginal_cell
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalSeed, marginal_cell
 from sharewell.mechanisms.measurements import (
     MOST_SPREAD,
     MeasurementBatch,

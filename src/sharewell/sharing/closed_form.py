@@ -18,7 +18,8 @@ import numpy as np
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import Question
-from sharewell.mechanisms.marginal_seed import MarginalPrior, MarginalSeed
+from sharewell.mechanisms.marginal_prior import MarginalPrior
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.measurements import Measurements
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
