@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sharewell import Domain, Integer, LinearQuery
-from sharewell.mechanisms import open_parts
+from sharewell.mechanisms import exact_products, open_parts
 from sharewell.mechanisms.block_factor import BlockFactor
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.marginal_prior import MarginalPrior
@@ -28,7 +28,7 @@ from tests.mechanisms.oracle import ExactMeasured
 from tests.mechanisms.test_hostile_weights import NOISE, hostile_rows, primitive, queries_over
 from tests.mechanisms.test_marginal_seed import MeasuredWorld, WithVectors
 
-RANDOM_PRIMES = open_parts._random_primes
+RANDOM_PRIMES = exact_products.random_primes
 
 
 def one(query: LinearQuery, value: float = 0.0, variance: float = 1.0) -> MeasurementBatch:
@@ -133,7 +133,9 @@ def test_all_other_cells_together_determine_the_last_one():
     assert (value, variance) == pytest.approx((100 - 49 * 2, 4 + 49))
 
 
-def small_primes(number: int, shape: Sequence[int], least: int = open_parts.LEAST_PRIME) -> list[int]:
+def small_primes(
+    number: int, shape: Sequence[int], least: int = exact_products.LEAST_PRIME
+) -> list[int]:
     """Two primes that divide many numbers, and as many others as are wanted."""
     small = [p for p in (5, 7, 11) if all(n % p for n in shape)][:2]
     return (
@@ -150,7 +152,7 @@ def test_unlucky_primes_are_replaced_and_change_no_answer(monkeypatch):
         drawn.append(number == 2 + open_parts.CHECKS)
         return (small_primes if sum(drawn) % 2 else RANDOM_PRIMES)(number, *arguments)
 
-    monkeypatch.setattr(open_parts, "_random_primes", unlucky)
+    monkeypatch.setattr(open_parts, "random_primes", unlucky)
     for at in range(8):
         check(line_of(int(rng.integers(2, 5)), 2), rng, hostile=at % 2 == 0)
     assert sum(drawn) > 8
@@ -158,7 +160,7 @@ def test_unlucky_primes_are_replaced_and_change_no_answer(monkeypatch):
 
 def test_what_two_primes_claim_wrongly_is_refuted(monkeypatch):
     """Modulo 5 and 7 every thirty-fifth open part is 0: the checks find all that are not."""
-    monkeypatch.setattr(open_parts, "_random_primes", small_primes)
+    monkeypatch.setattr(open_parts, "random_primes", small_primes)
     rng, domain = np.random.default_rng(4), line_of(4)
     prior = MarginalPrior(domain).with_marginal(0, 0, np.zeros(1), 1.0)
     parts, exact = OpenParts(prior), ExactMeasured(4)

@@ -229,7 +229,7 @@ def test_the_cost_of_a_query_does_not_depend_on_attributes_that_it_does_not_ment
 
 @pytest.mark.parametrize("limit", [0, 1024])
 def test_inner_products_of_the_heaviest_weights_are_exact(limit, monkeypatch):
-    monkeypatch.setattr("sharewell.mechanisms.products.DENSE", limit)
+    monkeypatch.setattr("sharewell.mechanisms.product_store.DENSE", limit)
     rng = np.random.default_rng(3)
     domain = line_of(700)
     table, vectors = AxisTable(700), []
