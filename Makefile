@@ -21,6 +21,9 @@ export COVERAGE_CORE ?= $(shell $(BIN)/python -c 'import sys; print("sysmon" if 
 # make test COVERAGE= measures none.
 COVERAGE ?= --cov --cov-report=term:skip-covered
 
+# One more than two cores: a test that waits for a server, a slot or a disk leaves its core to another.
+WORKERS ?= 3
+
 LOCK_VENV := .venv-lock
 UV_VERSION := 0.13.7
 UPGRADE ?=
@@ -40,7 +43,7 @@ test: check ## run the checks, then every test
 	@scripts/fetch_nginx .nginx
 	@scripts/fetch_chromium
 	@scripts/fetch_node_packages
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(COVERAGE)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(COVERAGE)
 
 check: $(DEV) ## lint, formatting, types, and which way imports point
 	$(BIN)/ruff check .

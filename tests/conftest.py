@@ -7,9 +7,13 @@ import pkgutil
 import shutil
 import sys
 import tempfile
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+#: Of how many cases of a test coverage is measured, where measuring is slow.
+MEASURED_CASES = 2
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -47,14 +51,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     are made once, and no long file is left for the end.
 
     Without `sys.monitoring`, tracing adds about 60 % to a test that runs Python all the time. Tests that
-    repeat or simulate run the same lines over and over, and add little to the figure.
+    repeat or simulate run the same lines over and over, and so do the many cases of one test, except
+    those of the query language, where each is another statement: what they add to the figure is little.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     if hasattr(sys, "monitoring"):
         return
+    cases: Counter[str] = Counter()
     for item in items:
-        repeats = is_hypothesis_test(getattr(item, "obj", None)) or "lab" in item.path.parts
+        test = item.nodeid.partition("[")[0]
+        cases[test] += 1
+        repeats = cases[test] > MEASURED_CASES and "query" not in item.path.parts
+        repeats |= is_hypothesis_test(getattr(item, "obj", None)) or "lab" in item.path.parts
         if repeats or any(item.get_closest_marker(name) for name in ("slow", "statistical")):
             item.add_marker(pytest.mark.no_cover)
 

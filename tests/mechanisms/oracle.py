@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 
 from sharewell import LinearQuery
 from sharewell.mechanisms.strategy import Strategy
@@ -268,58 +269,47 @@ class DenseTable:
 # Exact rationals
 
 
-@dataclass
 class ExactMeasured:
     """Rows that were measured, in fractions: for few cells, whatever the weights are."""
 
-    cells: int
-    information: list[list[Fraction]] = field(init=False)
-    weighted: list[Fraction] = field(init=False)
-    _eliminated: tuple[list[list[Fraction]], list[int]] | None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        self.information = [[Fraction(0)] * self.cells for _ in range(self.cells)]
-        self.weighted = [Fraction(0)] * self.cells
+    def __init__(self, cells: int) -> None:
+        self.cells = cells
+        self._information = fmpq_mat(cells, cells)
+        self._weighted = fmpq_mat(cells, 1)
+        self._eliminated: fmpq_mat | None = None
 
     def add(self, row: Sequence[int], value: float, variance: float) -> None:
-        precision = 1 / Fraction(variance)
-        for i, weight in enumerate(row):
-            self.weighted[i] += precision * weight * Fraction(value)
-            for j, other in enumerate(row):
-                self.information[i][j] += precision * weight * other
+        precision = 1 / _fraction(variance)
+        column = fmpq_mat(self.cells, 1, list(row))
+        self._information += precision * (column * column.transpose())
+        self._weighted += precision * _fraction(value) * column
         self._eliminated = None
 
     def estimate(self, query: Sequence[int]) -> tuple[Fraction, Fraction] | None:
         """The best estimate and its variance; None where the rows do not determine the query."""
         if self._eliminated is None:
-            self._eliminated = _eliminate(self.information)
-        transform, pivots = self._eliminated
-        right = [_dot(row, query) for row in transform]
-        if any(right[len(pivots) :]):
+            self._eliminated = _eliminated(self._information)
+        column = fmpq_mat(self.cells, 1, list(query))
+        # A solution of information @ solution = query, if there is one.
+        solution = self._eliminated * column
+        if self._information * solution != column:
             return None
-        # A solution of information @ solution = query, 0 where there is a choice.
-        value = sum((z * self.weighted[at] for z, at in zip(right, pivots, strict=False)), Fraction(0))
-        return value, sum((z * query[at] for z, at in zip(right, pivots, strict=False)), Fraction(0))
+        value, variance = ((solution.transpose() * side)[0, 0] for side in (self._weighted, column))
+        return Fraction(int(value.p), int(value.q)), Fraction(int(variance.p), int(variance.q))
 
 
-def _dot(left: Sequence[Fraction], right: Sequence[int]) -> Fraction:
-    return sum((a * b for a, b in zip(left, right, strict=True) if b), Fraction(0))
+def _fraction(number: float) -> fmpq:
+    return fmpq(*float(number).as_integer_ratio())
 
 
-def _eliminate(matrix: Sequence[Sequence[Fraction]]) -> tuple[list[list[Fraction]], list[int]]:
-    """A matrix whose product with this one is in reduced echelon form, and the pivots of that."""
-    size, pivots = len(matrix), list[int]()
-    rows = [[*row, *[Fraction(i == at) for i in range(size)]] for at, row in enumerate(matrix)]
-    for column in range(size):
-        at = next((r for r in range(len(pivots), size) if rows[r][column]), None)
-        if at is None:
-            continue
-        top = len(pivots)
-        rows[top], rows[at] = rows[at], rows[top]
-        rows[top] = [entry / rows[top][column] if entry else entry for entry in rows[top]]
-        for r in range(size):
-            if r != top and rows[r][column]:
-                factor = rows[r][column]
-                rows[r] = [a - factor * b if b else a for a, b in zip(rows[r], rows[top], strict=True)]
-        pivots.append(column)
-    return [row[size:] for row in rows], pivots
+def _eliminated(matrix: fmpq_mat) -> fmpq_mat:
+    """A matrix that maps what this one reaches to a solution: 0 where there is a choice."""
+    size = matrix.nrows()
+    unit = [[int(at == other) for other in range(size)] for at in range(size)]
+    beside = [[*row, *ones] for row, ones in zip(matrix.tolist(), unit, strict=True)]
+    solutions = [[fmpq(0)] * size for _ in range(size)]
+    for row in fmpq_mat(beside).rref()[0].tolist():
+        pivot = next((at for at in range(size) if row[at]), None)
+        if pivot is not None:
+            solutions[pivot] = row[size:]
+    return fmpq_mat(solutions)

@@ -78,18 +78,27 @@ MAKE = {
     "independent PMW": independent(pmw(updates=5, threshold=30)),
     "independent Laplace": independent(laplace()),
 }
+#: The currency is the curator's: one of each family shows that the mechanism does not depend on it.
+ALSO_IN_ZCDP = (
+    "SCR as printed, h2",
+    "SCR, seed rows bought",
+    "SCR, tables",
+    "SCR, list of tables",
+    "SCR, total",
+    "PMW, measured total",
+    "Laplace",
+    "independent PMW",
+)
 KINDS = {
-    **{
-        f"{name}, {currency}": Kind(make, currency)
-        for name, make in MAKE.items()
-        for currency in ("pure", "zcdp")
-    },
+    **{f"{name}, pure": Kind(make) for name, make in MAKE.items()},
+    **{f"{name}, zcdp": Kind(MAKE[name], "zcdp") for name in ALSO_IN_ZCDP},
     "SCR, replace-one": Kind(MAKE["SCR"], "zcdp", "replace-one"),
     "PMW, replace-one": Kind(MAKE["PMW"], "pure", "replace-one"),
     "Laplace, replace-one": Kind(MAKE["Laplace"], "pure", "replace-one"),
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_mechanism_passes_the_common_suite(kind, check):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -110,7 +111,7 @@ def plain(submission: Submission) -> list[dict[str, Any]]:
 
 def serve(settings: Config, ledger: QuestionLedger | None = None, **options: Any) -> DatasetService:
     """A dataset on a ledger, with tokens of its own, on made-up rows and without a certificate."""
-    tokens = TokenStore(Path(mkdtemp(prefix="sharewell-tokens-")) / "access.json")
+    tokens = TokenStore(Path(mkdtemp(dir=os.environ.get("XDG_STATE_HOME"))) / "access.json")
     options = {
         "data": table(settings),
         "certificate": False,

@@ -86,8 +86,8 @@ def written(path: Path, events: Sequence[Event]) -> Path:
     return path
 
 
-def verified(path: Path, events: Sequence[Event]) -> Verification:
-    return verify(written(path, events))
+def verified(path: Path, events: Sequence[Event], *, certificate: bool = True) -> Verification:
+    return verify(written(path, events), certificate=certificate)
 
 
 class Crashing(MemoryLedger):

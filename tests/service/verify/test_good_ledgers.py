@@ -34,12 +34,10 @@ from tests.service.verify.ledgers import Crashing, ask_all, open_broker, story, 
 BY_SEX = "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
 
 
-#: Every mechanism and every scheduler, the slow mechanism with one scheduler only.
+#: Every mechanism with one scheduler, and every scheduler with one mechanism.
 PAIRS = [
-    (mechanism, scheduler)
-    for mechanism in MECHANISMS
-    for scheduler in SCHEDULERS
-    if mechanism != "multiplicative-weights" or scheduler == "round-robin"
+    *((mechanism, "round-robin") for mechanism in MECHANISMS),
+    *(("cache-reconstruct", scheduler) for scheduler in SCHEDULERS if scheduler != "round-robin"),
 ]
 
 
@@ -73,7 +71,8 @@ def test_what_a_crash_leaves_behind_is_a_note_and_no_fault(mechanism, scheduler,
     for kind in few if slow or scheduler != "none" else KINDS:
         for stored in (False, True):
             events = crashed(mechanism, scheduler, kind, stored)
-            found = verified(tmp_path / "ledger.sqlite", events)
+            # What was stored before the crash is in both; the certificate of one of them will do.
+            found = verified(tmp_path / "ledger.sqlite", events, certificate=stored)
             assert found.findings == [], (kind, stored)
             noted |= {note.code for note in found.notes}
     assert noted <= {"answers.completed", "answers.not-computed"}

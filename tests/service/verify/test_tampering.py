@@ -292,8 +292,9 @@ TAMPERINGS: dict[str, tuple[Callable[[tuple[Any, ...]], list[Any]], str]] = {
 }
 
 
-def codes(path, events) -> list[str]:
-    found = verified(path, events)
+def codes(path, events, certificate: bool = False) -> list[str]:
+    """What is found; by default without the certificate, which takes three quarters of the time."""
+    found = verified(path, events, certificate=certificate)
     assert not found.check("chain").findings, "the chain was made anew and says nothing"
     for finding in found.findings:
         assert finding.event is None or str(finding.event) in finding.message, "the event is named"
@@ -303,7 +304,8 @@ def codes(path, events) -> list[str]:
 @pytest.mark.parametrize("tampering", TAMPERINGS)
 def test_what_was_changed_with_all_hashes_made_anew_is_found_and_named(tampering, tmp_path):
     change, expected = TAMPERINGS[tampering]
-    found = codes(tmp_path / "ledger.sqlite", change(good()))
+    with_certificate = list(TAMPERINGS).index(tampering) % 4 == 0
+    found = codes(tmp_path / "ledger.sqlite", change(good()), with_certificate)
     assert any(code.startswith(expected) for code in found), found
 
 
