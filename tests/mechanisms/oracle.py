@@ -305,11 +305,11 @@ def _fraction(number: float) -> fmpq:
 def _eliminated(matrix: fmpq_mat) -> fmpq_mat:
     """A matrix that maps what this one reaches to a solution: 0 where there is a choice."""
     size = matrix.nrows()
-    unit = [[int(at == other) for other in range(size)] for at in range(size)]
+    unit = [[fmpq(int(at == other)) for other in range(size)] for at in range(size)]
     beside = [[*row, *ones] for row, ones in zip(matrix.tolist(), unit, strict=True)]
     solutions = [[fmpq(0)] * size for _ in range(size)]
     for row in fmpq_mat(beside).rref()[0].tolist():
-        pivot = next((at for at in range(size) if row[at]), None)
+        pivot = next((at for at in range(size) if row[at] != 0), None)
         if pivot is not None:
             solutions[pivot] = row[size:]
     return fmpq_mat(solutions)
