@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import QueryError, QueryTooComplex
-from sharewell.query import diagram
-from sharewell.query.diagram import MAX_STEPS, MAX_WEIGHT, Node, are_disjoint
+from sharewell.query import contraction
+from sharewell.query.diagram import MAX_STEPS, MAX_WEIGHT, TERMINAL, Node, are_disjoint
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -169,7 +169,7 @@ class Block(Sequence[LinearQuery]):
                 )
             if not any(node.children for _, _, node in active):
                 found.add(tuple((row, weight) for row, weight, _ in active))
-            elif self.domain.measures and active[0][2].children == (diagram.TERMINAL,):
+            elif self.domain.measures and active[0][2].children == (TERMINAL,):
                 extremes = _extreme_columns(self.domain, active)
                 steps += len(extremes)
                 found.update(extremes)
@@ -180,7 +180,7 @@ class Block(Sequence[LinearQuery]):
     @property
     def nbytes(self) -> int:
         """About how much memory the queries take."""
-        return 512 * len(self) + diagram.nbytes(query.root for query in self.queries if query.root)
+        return 512 * len(self) + contraction.nbytes(query.root for query in self.queries if query.root)
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data."""
@@ -333,7 +333,7 @@ class GroupedBlock(ParallelBlock):
     def _nonempty(self) -> NDArray[np.int64]:
         if self.base.root is None:
             return np.zeros(0, dtype=np.int64)
-        found = diagram.support(self.base.root, self.groups)
+        found = contraction.support(self.base.root, self.groups)
         return np.flatnonzero(found.transpose(np.argsort(np.argsort(list(self.groups)))))
 
     @cached_property
@@ -388,7 +388,7 @@ class GroupedBlock(ParallelBlock):
         """
         if self.base.root is None:
             return True
-        of_attributes = diagram.levels(self.base.root)
+        of_attributes = contraction.levels(self.base.root)
         if self.domain.measures and len(of_attributes.pop()) > 1:
             return False
         condition = product = True
@@ -423,7 +423,7 @@ class GroupedBlock(ParallelBlock):
         _, places = self.filled
         if self.base.root is None or not places:
             return 512 * len(self)
-        return 512 * len(self) + diagram.nbytes_by_group(self.base.root, self.groups, len(places))
+        return 512 * len(self) + contraction.nbytes_by_group(self.base.root, self.groups, len(places))
 
     def to_json(self) -> dict[str, Any]:
         """Return the block as JSON data: each attribute's groups as [group, number of cells] runs."""

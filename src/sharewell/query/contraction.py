@@ -1,17 +1,32 @@
-"""Decision diagrams on arrays: inner products with counts, weights of given cells, dense weights."""
+"""Contractions of a decision diagram: what it is level by level, or node by node, reduced to numbers.
+
+Inner products with counts, the weights of given cells or of all, the extreme weights, the groups in
+which there are any, and the memory that the nodes take.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.query.diagram import TERMINAL, Node, Weights, levels
+from sharewell.query.diagram import MAX_KEPT, TERMINAL, Node, Weights
+
+Item = TypeVar("Item")
 
 #: The largest table of the runs of nodes by cell; beyond it they are searched for.
 MAX_TABLE = 2**22
+
+
+def levels(root: Node) -> list[list[Node]]:
+    """Return the nodes of a function, each once: by level, from the root to those above the terminal."""
+    found, below = [[root]], dict.fromkeys(root.children)
+    while below and TERMINAL not in below:
+        found.append(list(below))
+        below = dict.fromkeys(child for node in found[-1] for child in node.children)
+    return found
 
 
 def apply(node: Node, array: NDArray[Any]) -> float:
@@ -147,3 +162,94 @@ def dense(node: Node) -> Weights:
             above[each] = np.sum(terms, axis=0) if len(terms) > 1 else terms[0]
         below = above
     return below[node]
+
+
+def fold(node: Node, of_runs: Callable[[list[tuple[int, int, Item]]], Item], last: Item) -> Item:
+    """Fold bottom-up: `of_runs` receives each run's weight, length and the value of its child."""
+    memo: dict[Node, Item] = {TERMINAL: last}
+
+    def visit(node: Node) -> Item:
+        if node not in memo:
+            below = [visit(child) for child in node.children]
+            memo[node] = of_runs([(weight, b - a, below[at]) for a, b, weight, at in node.runs])
+        return memo[node]
+
+    return visit(node)
+
+
+def extremes(root: Node, of_last: Callable[[Weights], tuple[int, int]] | None = None) -> tuple[int, int]:
+    """Return the smallest and the largest non-zero weight.
+
+    With `of_last`, the functions of the last level count as what it returns for their weights.
+    """
+    below = {TERMINAL: (1, 1)}
+    for nodes in reversed(levels(root)):
+        if of_last is not None and TERMINAL in below:
+            below = {node: of_last(node.vectors[0][0]) for node in nodes}
+            continue
+        above = {}
+        for node in nodes:
+            ends = [below[child] for child in node.children]
+            found = [weight * end for _, _, weight, at in node.runs for end in ends[at]]
+            above[node] = min(found), max(found)
+        below = above
+    return below[root]
+
+
+def support(root: Node, groups: Mapping[int, NDArray[np.int64]]) -> NDArray[np.bool_]:
+    """Return in which combinations of groups a function has a weight: one axis for each grouped level.
+
+    `groups[level][cell]` is the group of a cell.
+    """
+    below = {TERMINAL: np.ones((), dtype=bool)}
+    for level, nodes in reversed([*enumerate(levels(root))]):
+        above = {}
+        for node in nodes:
+            under = [below[child] for child in node.children]
+            if level not in groups:
+                above[node] = np.logical_or.reduce(under)
+                continue
+            of_cell, lengths = groups[level], np.diff(node.starts, append=node.size)
+            above[node] = np.zeros((int(of_cell.max()) + 1, *under[0].shape), dtype=bool)
+            for at, reached in enumerate(under):
+                above[node][np.unique(of_cell[np.repeat(node.which == at, lengths)])] |= reached
+        below = above
+    return below[root]
+
+
+def nbytes(nodes: Iterable[Node]) -> int:
+    """Return about how much memory functions take, each shared node counted once."""
+    pending, seen = list(nodes), {TERMINAL}
+    total = 0
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            total += _node_bytes(node, len(node.starts))
+            pending += node.children
+    return total
+
+
+def _node_bytes(node: Node, runs: int) -> int:
+    """Return about how much memory a node of so many runs takes, with the vectors that it keeps."""
+    dense = node.size * len(node.children)
+    return 512 + 24 * runs + (8 * dense if dense <= MAX_KEPT else 0)
+
+
+def nbytes_by_group(root: Node, groups: Mapping[int, NDArray[np.int64]], parts: int) -> int:
+    """Return about how much memory the parts of a function take, one for each combination of groups.
+
+    Parts that agree in the groups from a level on share their nodes from there. `groups[level][cell]` is
+    the group of a cell. No part is made, so the time does not depend on how many there are.
+    """
+    total, combinations = 0, 1
+    for level, nodes in reversed([*enumerate(levels(root))]):
+        count = cuts = 1
+        if level in groups:
+            # All parts of a node together have its runs and those of the groups, with gaps between them.
+            count = int(groups[level].max()) + 1
+            cuts = 2 * int(np.count_nonzero(np.diff(groups[level])))
+        combinations = min(combinations * count, parts)
+        for node in nodes:
+            total += combinations * _node_bytes(node, (2 * len(node.starts) + cuts) // count + 1)
+    return total

@@ -303,7 +303,7 @@ class LinearQuery:
         if self.root is None or not self.domain.measures:
             return True
         counts = [1] + [0] * (self.domain.vectors - 1)
-        return all(node.vectors[0][0].tolist() == counts for node in diagram.levels(self.root)[-1])
+        return all(node.vectors[0][0].tolist() == counts for node in contraction.levels(self.root)[-1])
 
     @cached_property
     def max_abs(self) -> Fraction:
@@ -329,7 +329,7 @@ class LinearQuery:
         if self.root is None or (self.root.is_predicate and not self.domain.measures):
             return self.scale, self.scale
         of_row = self.domain.row_range if self.domain.measures else None
-        ends = diagram.extremes(self.root, of_row)
+        ends = contraction.extremes(self.root, of_row)
         low, high = sorted(self.scale * end for end in ends)
         return low, high
 
@@ -340,7 +340,7 @@ class LinearQuery:
         def norm(runs: list[tuple[int, int, int]]) -> int:
             return sum(abs(weight) * length * below for weight, length, below in runs)
 
-        return abs(self.scale) * (diagram.fold(self.root, norm, 1) if self.root else 0)
+        return abs(self.scale) * (contraction.fold(self.root, norm, 1) if self.root else 0)
 
     def products(self) -> Iterator[tuple[Fraction, tuple[Weights, ...]]]:
         """Yield the products that sum to the query: a factor and one weight vector per attribute."""

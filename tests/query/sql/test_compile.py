@@ -9,7 +9,7 @@ import pytest
 
 from sharewell import Boolean, Category, Domain, Integer
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError, UnknownName
-from sharewell.query import diagram
+from sharewell.query import contraction
 from sharewell.query.sql import StatementCache, compile_anew, compile_sql, normalize_sql
 from sharewell.query.sql.grammar import MAX_NESTING
 from sharewell.query.sql.text import MAX_TEXT
@@ -102,7 +102,7 @@ def test_the_memory_of_a_statement_is_estimated_without_its_rows(columns, condit
     assert all("queries" not in vars(block) for block in statement.blocks)
     labels = 512 * (len(statement.group_labels) + 1) * len(statement.outputs)
     diagrams = sum(
-        diagram.nbytes(query.root for query in block if query.root) for block in statement.blocks
+        contraction.nbytes(query.root for query in block if query.root) for block in statement.blocks
     )
     exact = len(text) + labels + 512 * len(statement.queries) + diagrams
     assert exact * 0.9 < estimate < exact * 5

@@ -24,6 +24,11 @@ from sharewell.query.sql.text import Source
 
 AnyColumn = Column | JointColumn
 
+#: The maximum number of columns of ROLLUP and of CUBE.
+MAX_ROLLED_UP: dict[type[exp.Expr], int] = {exp.Rollup: 64, exp.Cube: 12}
+GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+TOO_MANY_SETS = ("There are too many grouping sets.", "List fewer columns.")
+
 
 class Groups:
     """The groups of GROUP BY: combinations of the columns' labels in C order; one without columns.
@@ -170,6 +175,41 @@ class Groups:
         labels = np.stack([self.columns[i].groups for i in at])
         found, of_cell = np.unique(labels, axis=1, return_inverse=True)
         return of_cell.ravel(), {tuple(label): number for number, label in enumerate(found.T.tolist())}
+
+
+def grouping_sets(source: Source, clause: exp.Group) -> tuple[list[exp.Expr], list[tuple[int, ...]]]:
+    """Return the nodes of all grouped columns, and the sets of them that ROLLUP and others list."""
+    nodes: dict[exp.Expr, int] = {}
+
+    def members(node: exp.Expr) -> tuple[int, ...]:
+        parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+        return tuple(nodes.setdefault(each.unnest(), len(nodes)) for each in parts)
+
+    always: list[int] = []
+    product: list[tuple[int, ...]] = [()]
+    for node in clause.expressions:
+        if isinstance(node, exp.Rollup | exp.Cube):
+            parts = [members(each) for each in node.expressions]
+            if len(parts) > MAX_ROLLED_UP[type(node)]:
+                raise source.error(clause, *TOO_MANY_SETS)
+            chosen = (
+                [range(end) for end in range(len(parts), -1, -1)]
+                if isinstance(node, exp.Rollup)
+                else [
+                    [at for at in range(len(parts)) if not skipped >> at & 1]
+                    for skipped in range(2 ** len(parts))
+                ]
+            )
+            options = [tuple(own for at in each for own in parts[at]) for each in chosen]
+        elif isinstance(node, exp.GroupingSets):
+            options = [members(each) for each in node.expressions]
+        else:
+            always += members(node)
+            continue
+        product = [(*before, *option) for before in product for option in options]
+        if len(product) > 4096:
+            raise source.error(clause, *TOO_MANY_SETS)
+    return list(nodes), [(*always, *each) for each in product]
 
 
 def _shown(column: AnyColumn, positions: Sequence[int | None]) -> GroupKey:

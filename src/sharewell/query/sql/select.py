@@ -37,7 +37,13 @@ from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_ce
 from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, Terms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
-from sharewell.query.sql.groups import AnyColumn, Groups, not_grouped
+from sharewell.query.sql.groups import (
+    GROUPING_SETS,
+    AnyColumn,
+    Groups,
+    grouping_sets,
+    not_grouped,
+)
 from sharewell.query.sql.quantiles import (
     Histogram,
     compile_quantile,
@@ -58,11 +64,6 @@ MAX_STEPS_OF_ROWS = 2**22
 #: How many steps of a diagram it takes to simplify a function of results; how many values of it, and how
 #: many groups, are computed in one.
 STEPS_OF_FUNCTION, VALUES_OF_STEP, GROUPS_OF_STEP = 2, 32, 2
-
-#: The maximum number of columns of ROLLUP and of CUBE.
-MAX_ROLLED_UP: dict[type[exp.Expr], int] = {exp.Rollup: 64, exp.Cube: 12}
-GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
-TOO_MANY_SETS = ("There are too many grouping sets.", "List fewer columns.")
 
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
@@ -158,7 +159,7 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
         hint = "Name a column, or remove GROUP BY."
         raise draft.source.error(draft.select, "GROUP BY has no columns.", hint)
     elif any(isinstance(node, GROUPING_SETS) for node in clause.expressions):
-        nodes, sets = _grouping_sets(draft, clause)
+        nodes, sets = grouping_sets(draft.source, clause)
     else:
         terms = [e.expressions if isinstance(e, exp.Tuple) else [e] for e in clause.expressions]
         nodes = dict.fromkeys(node.unnest() for term in terms for node in term)
@@ -176,41 +177,6 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
     draft.groups = Groups(columns, chosen)
     draft.check_size(clause)
     spend(len(draft.groups.sets) * len(draft.groups.keys) // GROUPS_OF_STEP)
-
-
-def _grouping_sets(draft: Draft, clause: exp.Group) -> tuple[list[exp.Expr], list[tuple[int, ...]]]:
-    """Return the nodes of all grouped columns, and the sets of them that ROLLUP and others list."""
-    nodes: dict[exp.Expr, int] = {}
-
-    def members(node: exp.Expr) -> tuple[int, ...]:
-        parts = node.expressions if isinstance(node, exp.Tuple) else [node]
-        return tuple(nodes.setdefault(each.unnest(), len(nodes)) for each in parts)
-
-    always: list[int] = []
-    product: list[tuple[int, ...]] = [()]
-    for node in clause.expressions:
-        if isinstance(node, exp.Rollup | exp.Cube):
-            parts = [members(each) for each in node.expressions]
-            if len(parts) > MAX_ROLLED_UP[type(node)]:
-                raise draft.source.error(clause, *TOO_MANY_SETS)
-            chosen = (
-                [range(end) for end in range(len(parts), -1, -1)]
-                if isinstance(node, exp.Rollup)
-                else [
-                    [at for at in range(len(parts)) if not skipped >> at & 1]
-                    for skipped in range(2 ** len(parts))
-                ]
-            )
-            options = [tuple(own for at in each for own in parts[at]) for each in chosen]
-        elif isinstance(node, exp.GroupingSets):
-            options = [members(each) for each in node.expressions]
-        else:
-            always += members(node)
-            continue
-        product = [(*before, *option) for before in product for option in options]
-        if len(product) > 4096:
-            raise draft.source.error(clause, *TOO_MANY_SETS)
-    return list(nodes), [(*always, *each) for each in product]
 
 
 def select_list(draft: Draft, items: list[exp.Expr]) -> None:
@@ -384,7 +350,7 @@ class Draft(Translator):
             return compile_spread(self, node, inner)
         argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
         if argument is not None and not isinstance(argument, exp.Column):
-            computed = self._scaled(node, argument) or compile_products(self, node, inner, argument)
+            computed = compile_products(self, node, inner, argument)
             if computed is not None:
                 return computed
         bought, edges, bins, limits, middle = self.aggregates.queries(node)
@@ -427,25 +393,6 @@ class Draft(Translator):
             if middle:
                 own |= {at: factor * middle for at, factor in count_terms.items()}
         return Linear(self.forms.add_all(sums[0]), edges)
-
-    def _scaled(self, node: exp.Expr, argument: exp.Expr) -> Expression | None:
-        """Compile SUM(measure * 40) as SUM(measure) * 40: a measure has sums only."""
-        if not isinstance(argument, exp.Mul | exp.Div):
-            return None
-        left, right = argument.this.unnest(), argument.expression.unnest()
-        if isinstance(argument, exp.Mul) and isinstance(right, exp.Column):
-            left, right = right, left
-        if (
-            not isinstance(left, exp.Column)
-            or self.source.find_measure(left) is None
-            or right.find(exp.Column)
-        ):
-            return None
-        copied = node.copy()
-        (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
-        factor = self.translate(right)
-        name = "*" if isinstance(argument, exp.Mul) else "/"
-        return self.apply(argument, name, [self.aggregate(copied), factor])
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""

@@ -106,6 +106,8 @@ def compile_products(
     draft: Draft, node: exp.Expr, inner: exp.Expr, argument: exp.Expr
 ) -> Expression | None:
     """Compile SUM or AVG of a polynomial of measures, such as x * y; None if it is anything else."""
+    if (scaled := _scaled(draft, node, argument)) is not None:
+        return scaled
     columns = [draft.source.find_measure(each) for each in argument.find_all(exp.Column)]
     measures = list(dict.fromkeys(each for each in columns if each is not None))
     found = _polynomial(draft, argument) if measures and None not in columns else None
@@ -124,6 +126,23 @@ def compile_products(
         return Linear(numerators)
     counts = draft.forms.add_all(sums.sum())
     return Ratio(numerators, counts, positive=True, low=found.low, high=found.high)
+
+
+def _scaled(draft: Draft, node: exp.Expr, argument: exp.Expr) -> Expression | None:
+    """Compile SUM(measure * 40) as SUM(measure) * 40; None if it is anything else."""
+    if not isinstance(argument, exp.Mul | exp.Div):
+        return None
+    left, right = argument.this.unnest(), argument.expression.unnest()
+    if isinstance(argument, exp.Mul) and isinstance(right, exp.Column):
+        left, right = right, left
+    is_measure = isinstance(left, exp.Column) and draft.source.find_measure(left) is not None
+    if not is_measure or right.find(exp.Column):
+        return None
+    copied = node.copy()
+    (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
+    name = "*" if isinstance(argument, exp.Mul) else "/"
+    factor = draft.translate(right)
+    return draft.apply(argument, name, [draft.aggregate(copied), factor])
 
 
 class _Polynomial(NamedTuple):
