@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sqlglot import exp
@@ -21,7 +21,15 @@ from sqlglot import exp
 from sharewell.query.attribute import Attribute, Binned, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights, spend
 from sharewell.query.domain import Column
-from sharewell.query.expression import Constant, type_of
+from sharewell.query.expression import (
+    Aggregate,
+    Average,
+    Constant,
+    Expression,
+    Linear,
+    Ratio,
+    type_of,
+)
 from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
@@ -29,7 +37,11 @@ from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate,
 from sharewell.query.sql.cells import CellValues, evaluate_cells
 from sharewell.query.sql.conditions import ColumnTruth, ColumnTruths, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
+from sharewell.query.sql.spreads import compile_products, compile_spread
 from sharewell.query.sql.text import shortened
+
+if TYPE_CHECKING:
+    from sharewell.query.sql.select import Draft
 
 AGGREGATES = (exp.Count, exp.Sum, exp.Avg, exp.Filter)
 #: Functions that count rows on which a condition is true.
@@ -320,6 +332,56 @@ class Aggregates(Conditions):
         count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))
         bins = attribute if isinstance(attribute, Binned) else None
         return AggregateQueries((total, count) if average else (total,), tuple(edges), bins)
+
+
+# What a result shows of them
+
+
+def compile_aggregate(draft: Draft, node: exp.Expr) -> Expression:
+    """Compile an aggregate, and add its queries to those of the statement."""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
+        return compile_spread(draft, node, inner)
+    argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
+    if argument is not None and not isinstance(argument, exp.Column):
+        computed = compile_products(draft, node, inner, argument)
+        if computed is not None:
+            return computed
+    found = draft.aggregates.queries(node)
+    bins, middle, limits = found.bins, found.middle, found.limits
+    blocks = [draft.block(total, node) for total in found.bought]
+    at = draft.edges.setdefault((blocks[0], bins, found.edges), len(draft.edges)) if bins else None
+    if draft.groups.has_subtotals:
+        limits = (bins.edges[0], bins.edges[-1]) if bins else limits
+        average = isinstance(inner, exp.Avg)
+        return _subtotals(draft, blocks, average=average, middle=middle, limits=limits, edges=at)
+    if len(blocks) == 1:
+        return Aggregate(blocks[0], at)
+    if not isinstance(inner, exp.Avg):
+        return Aggregate(blocks[0], at, blocks[1], middle)
+    low, high = limits or (None, None)
+    return Average(blocks[0], blocks[1], at, low, high, middle)
+
+
+def _subtotals(
+    draft: Draft,
+    blocks: list[int],
+    *,
+    average: bool,
+    middle: Fraction,
+    limits: tuple[Fraction, Fraction] | None,
+    edges: int | None,
+) -> Expression:
+    """Sum the groups of every row of the result."""
+    sums = [draft.terms_of(block) for block in blocks]
+    if average:
+        total, count = (draft.forms.add_all(each) for each in sums)
+        low, high = limits or (None, None)
+        return Ratio(total, count, positive=True, low=low, high=high, middle=middle, edges=edges)
+    for own, count_terms in zip(sums[0], sums[-1], strict=True):
+        if middle:
+            own |= {at: factor * middle for at, factor in count_terms.items()}
+    return Linear(draft.forms.add_all(sums[0]), edges)
 
 
 def _masks(node: Predicate, unknown: bool) -> Iterator[tuple[int, Mask]]:

@@ -16,23 +16,19 @@ from sharewell.errors import Location, QueryTooComplex
 from sharewell.query.attribute import Binned
 from sharewell.query.diagram import allow, spend
 from sharewell.query.expression import (
-    Aggregate,
-    Average,
     Call,
     Constant,
     Expression,
     GroupKey,
-    Linear,
     OrderKey,
     Quantile,
-    Ratio,
     is_public,
     numbers,
     size_of,
     type_of,
 )
 from sharewell.query.linear import LinearQuery
-from sharewell.query.sql.aggregates import AGGREGATES, COUNT_IF, Aggregates
+from sharewell.query.sql.aggregates import AGGREGATES, Aggregates, compile_aggregate
 from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_cells
 from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, Terms, simplified
@@ -50,7 +46,6 @@ from sharewell.query.sql.quantiles import (
     expand_quantiles,
     is_quantile,
 )
-from sharewell.query.sql.spreads import compile_products, compile_spread
 from sharewell.query.sql.text import Source, names_match, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
@@ -316,13 +311,13 @@ class Draft(Translator):
             case exp.Column():
                 return self.resolve(node)
             case exp.Count() | exp.Sum() | exp.Avg():
-                return self.aggregate(node)
+                return compile_aggregate(self, node)
             case exp.Window():
                 return compile_window(self, node)
             case exp.Anonymous() | exp.Filter() | exp.WithinGroup() if is_quantile(node):
                 return compile_quantile(self, node)
             case exp.Anonymous() | exp.Filter() if _is_aggregate(node):
-                return self.aggregate(node)
+                return compile_aggregate(self, node)
         if node.find(exp.Column) and not has_aggregate(self, node):
             return self._public(node)
         return None
@@ -343,56 +338,12 @@ class Draft(Translator):
     def _grouped(self, node: exp.Column) -> bool:
         return self.source.find(node) in self.groups.columns
 
-    def aggregate(self, node: exp.Expr) -> Expression:
-        """Compile an aggregate, and add its queries to those of the statement."""
-        inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
-            return compile_spread(self, node, inner)
-        argument = inner.this.unnest() if isinstance(inner, exp.Sum | exp.Avg) and inner.this else None
-        if argument is not None and not isinstance(argument, exp.Column):
-            computed = compile_products(self, node, inner, argument)
-            if computed is not None:
-                return computed
-        bought, edges, bins, limits, middle = self.aggregates.queries(node)
-        blocks = [self.block(total, node) for total in bought]
-        average = isinstance(inner, exp.Avg)
-        at = self.edges.setdefault((blocks[0], bins, edges), len(self.edges)) if bins else None
-        if self.groups.has_subtotals:
-            limits = (bins.edges[0], bins.edges[-1]) if bins else limits
-            return self._subtotals(blocks, average=average, middle=middle, limits=limits, edges=at)
-        if len(blocks) == 1:
-            return Aggregate(blocks[0], at)
-        if not average:
-            return Aggregate(blocks[0], at, blocks[1], middle)
-        low, high = limits or (None, None)
-        return Average(blocks[0], blocks[1], at, low, high, middle)
-
     def terms_of(self, block: int) -> list[Terms]:
         """Return the answer of a block in every row of the result, or the sum of those of its groups."""
         start = self.forms.starts[block]
         if not self.groups.has_subtotals:
             return [{start + row: Fraction(1)} for row in range(len(self.groups.rows))]
         return [{start + at: Fraction(1) for at in own} for own in self.groups.members]
-
-    def _subtotals(
-        self,
-        blocks: list[int],
-        *,
-        average: bool,
-        middle: Fraction,
-        limits: tuple[Fraction, Fraction] | None,
-        edges: int | None,
-    ) -> Expression:
-        """Sum the groups of every row of the result."""
-        sums = [self.terms_of(block) for block in blocks]
-        if average:
-            total, count = (self.forms.add_all(each) for each in sums)
-            low, high = limits or (None, None)
-            return Ratio(total, count, positive=True, low=low, high=high, middle=middle, edges=edges)
-        for own, count_terms in zip(sums[0], sums[-1], strict=True):
-            if middle:
-                own |= {at: factor * middle for at, factor in count_terms.items()}
-        return Linear(self.forms.add_all(sums[0]), edges)
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""

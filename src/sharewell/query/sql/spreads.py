@@ -142,7 +142,7 @@ def _scaled(draft: Draft, node: exp.Expr, argument: exp.Expr) -> Expression | No
     (copied.this if isinstance(copied, exp.Filter) else copied).set("this", left.copy())
     name = "*" if isinstance(argument, exp.Mul) else "/"
     factor = draft.translate(right)
-    return draft.apply(argument, name, [draft.aggregate(copied), factor])
+    return draft.apply(argument, name, [draft.translate(copied), factor])
 
 
 class _Polynomial(NamedTuple):
@@ -276,7 +276,7 @@ def _of_numbers(draft: Draft, node: exp.Expr, kind: str, argument: exp.Expr) -> 
     def over(aggregate: exp.Expr) -> list[Terms]:
         if isinstance(node, exp.Filter):
             aggregate = exp.Filter(this=aggregate, expression=node.expression.copy())
-        return draft.forms.terms(draft.aggregate(aggregate), len(draft.groups.rows)) or []
+        return draft.forms.terms(draft.translate(aggregate), len(draft.groups.rows)) or []
 
     squares = over(exp.Sum(this=exp.Mul(this=argument.copy(), expression=argument.copy())))
     totals = over(exp.Sum(this=argument.copy()))
