@@ -240,6 +240,24 @@ def test_the_floor_bounds_the_loss_on_questions_that_were_not_expected():
         assert loss < most * (1 + 1e-6)
 
 
+def test_the_floor_makes_expected_questions_at_most_a_thirtieth_less_precise():
+    """A table by one and a table by two of four columns: what docs/guarantees/planned-seeds.md says."""
+    domain = line_of(6, 5, 4, 3)
+    planner = SeedPlanner(domain, "zcdp", "add-remove")
+    default = plan_seed(domain, [], "zcdp", "add-remove")
+    for levels in ((0, 1), (2, 3)):
+        questions = [table(domain, 0), table(domain, *levels)]
+        best, matrix = planner.of_terms(terms_of(questions)), dense(questions)
+        alone = variance_of(best, domain, matrix)
+        for floor, most in ((seed_planner.FLOOR, 0.033), (Fraction(3, 10), 0.113)):
+            plan = seed_planner.mixed([(best, 1 - floor), (default, floor)])
+            loss = math.sqrt(variance_of(plan, domain, matrix) / alone) - 1
+            assert 0.6 * most < loss < most
+    assert plan_seed(domain, questions, "zcdp", "add-remove") == seed_planner.mixed(
+        [(best, 1 - seed_planner.FLOOR), (default, seed_planner.FLOOR)]
+    )
+
+
 def test_a_workload_without_anything_to_count_has_the_default_plan():
     domain = line_of(3, 2)
     default = plan_seed(domain, [], "zcdp", "add-remove")
