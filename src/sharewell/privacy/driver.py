@@ -35,22 +35,29 @@ def run(step: Step[Answers], curator: Curator) -> Answers:
             return finished.value  # type: ignore[no-any-return]
 
 
-def run_free(question: BatchItem, steps: Iterable[Step[Any]]) -> Sequence[Event] | None:
-    """Answer a question that asks nothing of the kernel: the events to store; None where it does.
+def run_free(step: Step[Answers]) -> Answers | None:
+    """Run a step that asks nothing of the kernel; None where it does.
 
     Privacy: costs nothing and touches no data, so that it can run beside the kernel, on a snapshot.
     """
+    with closing(step):
+        try:
+            request = next(step)
+            while request is None:
+                request = step.send(None)
+        except StopIteration as finished:
+            return finished.value  # type: ignore[no-any-return]
+    return None
+
+
+def answer_free(question: BatchItem, steps: Iterable[Step[Any]]) -> Sequence[Event] | None:
+    """Answer a question that asks nothing of the kernel: the events to store; None where it does."""
     answers = []
     try:
         for step in steps:
-            with closing(step):
-                try:
-                    request = next(step)
-                    while request is None:
-                        request = step.send(None)
-                    return None
-                except StopIteration as finished:
-                    answers.append(finished.value)
+            answers.append(run_free(step))
+            if answers[-1] is None:
+                return None
         return question.finish(answers)
     except Exception as error:
         return question.fail(error)

@@ -13,7 +13,7 @@ from typing import Any
 from sharewell.config.service import Service
 from sharewell.errors import QueryError, QueryTooComplex, SharewellError
 from sharewell.mechanisms.base import Answer, EdgeEstimate, Mechanism, Work
-from sharewell.privacy.driver import Step
+from sharewell.privacy.driver import Step, run_free
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query.block import ParallelBlock
 from sharewell.query.statement import EdgeSums, Statement
@@ -83,13 +83,8 @@ def would_buy(mechanism: Mechanism, statement: Statement, analyst: str) -> bool:
 
 def free_answers(mechanism: Mechanism, block: ParallelBlock, analyst: str) -> Answers | None:
     """What a block is answered with for nothing; None where a mechanism cannot."""
-    with suppress(SharewellError), closing(mechanism.step(block, analyst, pay=False)) as step:
-        try:
-            request = next(step)
-            while request is None:
-                request = step.send(None)
-        except StopIteration as finished:
-            return finished.value  # type: ignore[no-any-return]
+    with suppress(SharewellError):
+        return run_free(mechanism.step(block, analyst, pay=False))
     return None
 
 
@@ -106,12 +101,7 @@ def released_answers(mechanism: Mechanism, statement: Statement, analyst: str) -
         return None
     if sum(map(len, statement.forms)) > MAX_QUOTED_TERMS:
         return tuple([answer for part in answers for answer in part])
-    step = _together(mechanism, statement, analyst, answers)
-    try:
-        while True:
-            next(step)
-    except StopIteration as finished:
-        return finished.value  # type: ignore[no-any-return]
+    return run_free(_together(mechanism, statement, analyst, answers))
 
 
 def _collected(step: Step[Answers], found: list[Answers]) -> Step[Answers]:

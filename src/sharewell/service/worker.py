@@ -27,7 +27,7 @@ from sharewell.errors import (
     SourceUnavailable,
     UnknownPayer,
 )
-from sharewell.privacy.driver import Batch, run_free
+from sharewell.privacy.driver import Batch, answer_free
 from sharewell.privacy.ledger import Event, Turn
 from sharewell.service.release_slots import Published
 from sharewell.service.state import DatasetState, TurnQueue
@@ -335,7 +335,7 @@ class Worker:
         if events:
             self.state.curator.record(events)
         steps = submission.steps(self.state.public().mechanism)
-        self._large = _Large(submission, self._beside.submit(run_free, submission, steps))
+        self._large = _Large(submission, self._beside.submit(answer_free, submission, steps))
         self._large.events.add_done_callback(self._notify)
 
     def _notify(self, _: object) -> None:
