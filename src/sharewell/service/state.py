@@ -237,7 +237,7 @@ class DatasetState:
             )
             before = self.history.settings
             if before is not None:
-                require_same_terms(before, config)
+                require_same_settings(before, config)
             decided = config.decided().make.signed_rows if before is None else before.signed_rows
             settings = Configured({"config": config.text}, decided)
             self.curator.admit(config.shares)
@@ -398,7 +398,7 @@ class DatasetState:
         return withdrawn
 
 
-def require_same_terms(before: Configured, config: Config) -> None:
+def require_same_settings(before: Configured, config: Config) -> None:
     """Refuse settings that would change the meaning of what was promised and stored.
 
     Another price would break the sharing guarantees, questions are stored with the name of their table,
@@ -451,7 +451,7 @@ def check_ledger(config: Config) -> Iterator[Diagnostic]:
             copy.append_many(list(ledger.events()))
         history = History.of(copy.events())
         if history.settings is not None:
-            require_same_terms(history.settings, config)
+            require_same_settings(history.settings, config)
         empty = config.collective.empty
         curator = DryCurator(empty, config.budget, {}, neighbours=config.neighbours, ledger=copy)
         curator.admit(config.shares)
