@@ -77,12 +77,14 @@ def simulate(
 
 def simulate_alternatives(trials: int, seed: int, out: str | None, as_json: bool) -> None:
     """Play Sharewell and its alternatives on the same streams, and print where each stands."""
+    from sharewell_lab.alternatives.closing import gains
     from sharewell_lab.alternatives.comparison import compare
     from sharewell_lab.alternatives.report import ahead, table, write_report
 
     with stopping_quietly(), bar(ALTERNATIVES, "contestants") as watch:
         scores = compare(trials=trials, seed=seed, progress=watch)
-    report = write_report(scores, Path(out or f"{ALTERNATIVES}-results"))
+        rounds = list(gains(trials=trials, seed=seed))
+    report = write_report(scores, Path(out or f"{ALTERNATIVES}-results"), rounds)
     if as_json:
         plain = {"report": str(report), "scores": [asdict(score) for score in scores]}
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")

@@ -10,12 +10,15 @@ from scipy.special import erf
 
 from sharewell.mechanisms.seed import identity
 from sharewell.query.linear import LinearQuery
-from sharewell_lab.alternatives import comparison, report
+from sharewell_lab.alternatives import closing, comparison, report
+from sharewell_lab.alternatives.closing import Gain, keeping_half
 from sharewell_lab.alternatives.comparison import Contender, Score, behind, best_setting, shares
 from sharewell_lab.alternatives.proposals import (
+    CLOSED,
     begun,
     budget_of,
     everything_once,
+    expected_errors,
     paying_helps,
     play_proposed,
     play_with,
@@ -178,14 +181,51 @@ def test_the_settings_are_the_best_of_both_kinds_of_noise(recommended):
 def test_answers_that_are_kept_are_those_that_would_be_given_again(recommended):
     stream, settings = recommended
     half = settings._replace(seed_fraction=Fraction(1, 2), query_budget=settings.budget.total / 40)
-    kept: list[Any] = play_with(stream, half, np.random.default_rng(1))
+    kept = play_with(stream, half, SeededNoise(np.random.default_rng(1)), closed=Fraction(1, 2))
     mechanism = begun(stream, half, SeededNoise(np.random.default_rng(1)))
     bought = 0
-    for question, who, values in zip(stream.questions, stream.analyst.astype(str), kept, strict=True):
+    asked = list(zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True))
+    for place, ((question, who), values) in enumerate(zip(asked, kept, strict=True)):
+        if place == 30:
+            later = {each for _, each in asked[30:]}
+            done = [each for each in mechanism.analysts if each not in later]
+            assert done
+            mechanism.close_round(done)
+            assert not any(mechanism.curator.left(each) for each in done)
         pays = paying_helps(mechanism, question, who)
         bought += pays
         assert values.tolist() == [mechanism.ask(question.asked, who, pay=pays).value]
     assert bought
+
+
+def test_a_round_that_is_closed_at_the_end_measures_the_rest_once_for_all(recommended):
+    """Under zCDP precision adds up: the seed is then as precise as if all had been donated."""
+    stream, settings = recommended
+    zcdp = settings._replace(budget=budget_of("zcdp", 0.1), seed=identity(stream.data.domain))
+    # At such a price paying never helps, and everything is left.
+    half = keeping_half(zcdp, stream.analysts)._replace(query_budget=zcdp.budget.total / 10**9)
+    without, with_round = (
+        np.concatenate(expected_errors(stream, half, closed=closed, again=True))
+        for closed in (None, CLOSED)
+    )
+    donated = expected_errors(stream, zcdp._replace(seed_fraction=Fraction(1)), again=True)
+    assert with_round == pytest.approx(np.concatenate(donated), rel=1e-3)
+    assert without == pytest.approx(np.sqrt(2) * with_round, rel=1e-3)
+
+
+def test_what_a_round_adds_is_reported_for_both_kinds_and_parts_kept(recommended, monkeypatch):
+    stream, settings = recommended
+    monkeypatch.setattr(closing, "draw_streams", lambda *_: [stream])
+    monkeypatch.setattr(closing, "proposed", lambda *_: settings)
+    found = list(closing.gains(("paper",), trials=1))
+    assert [(one.kept == Fraction(1, 2), one.at_end) for one in found] == [
+        (False, False),
+        (False, True),
+        (True, False),
+        (True, True),
+    ]
+    assert found[3].gain.value > 0.05 > abs(found[1].gain.value)
+    assert all(one.gain.value >= -1e-12 for one in found)
 
 
 def test_the_worst_off_analyst_is_found_over_the_runs_and_the_best_setting_is_kept(disjoint):
@@ -202,24 +242,34 @@ def test_the_worst_off_analyst_is_found_over_the_runs_and_the_best_setting_is_ke
 
 
 SCORES = [
-    Score("paper", 0.1, "Silos, Laplace", "1.0", 0.5, 0.4, 0.0),
-    Score("paper", 0.1, "Sharewell", "", 0.9, 0.3, 0.0),
-    Score("zipf", 0.1, "Silos, Laplace", "1.0", 0.5, 0.4, 0.0),
-    Score("zipf", 0.1, "Sharewell", "", 0.9, 0.8, 0.0),
+    Score("paper", 0.1, "Silos, Laplace", "1.0", (0.5, 0.7), (0.4, 0.6)),
+    Score("paper", 0.1, "Sharewell", "", (0.9, 0.9), (0.3, 0.5)),
+    Score("zipf", 0.1, "Silos, Laplace", "1.0", (0.5, 0.5), (0.4, 0.4)),
+    Score("zipf", 0.1, "Sharewell", "", (0.9, 0.9), (0.8, 0.8)),
+]
+GAINS = [
+    Gain("zipf", Fraction(1, 2), False, (0.5, 0.5), (0.5, 0.5)),
+    Gain("zipf", Fraction(1, 2), True, (0.5, 0.7), (0.6, 0.8)),
 ]
 
 
-def test_where_it_is_behind_is_said_with_both_numbers(tmp_path):
-    assert [own.stream for own, _ in behind(SCORES, "Sharewell")] == ["paper"]
+def test_where_it_is_behind_is_said_with_intervals_over_the_same_streams(tmp_path):
+    (lead,) = behind(SCORES, "Sharewell")
+    assert (lead.own.stream, lead.other.contestant) == ("paper", "Silos, Laplace")
+    # Differences on the same streams: each worst-off analyst has 0.1 less, without any spread.
+    assert lead.worst_off.value == pytest.approx(-0.1)
+    assert lead.worst_off.high - lead.worst_off.low < 1e-9
+    assert lead.total.low < lead.total.value == pytest.approx(0.3)
     words = report.ahead(SCORES)
     assert "in 1 of 2 settings" in words
     assert "at most 10.0 percentage points behind" in words
-    assert "paper, epsilon = 0.1: 90.0 / 30.0 % against 50.0 / 40.0 % of *Silos, Laplace*" in words
     page = tmp_path / "page.md"
     page.write_text("# A page\n\n<!-- results -->\n\n<!-- /results -->\n", encoding="utf-8")
-    report.update_page(page, SCORES)
+    report.update_page(page, SCORES, GAINS)
     text = page.read_text(encoding="utf-8")
-    assert "| Sharewell | **90.0** / 30.0 | **90.0** / **80.0** |" in text
+    assert "| Sharewell | **90.0** / 40.0 | **90.0** / **80.0** |" in text
+    assert "| paper, 0.1 | Silos, Laplace | +30.0 [-33.1, +93.1] | -10.0 [-10.0, -10.0] |" in text
+    assert "| zipf | 1/2 | 50.0 +0.0 | 60.0 +10.0 [+10.0, +10.0] |" in text
     assert "figures/alternatives/alternatives.svg" in text
     written = report.write_report(SCORES, tmp_path / "out")
     assert written.is_file()

@@ -1,4 +1,4 @@
-"""Plays all contestants on the same streams at the same (epsilon, delta), and reports."""
+"""Plays all contestants on the same streams at the same (epsilon, delta), and scores them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from sharewell_lab.alternatives.proposals import (
 )
 from sharewell_lab.alternatives.rivals import ALTERNATIVES, Alternative, Answers
 from sharewell_lab.alternatives.streams import STREAMS, Numbers, TableStream
+from sharewell_lab.estimates import IntervalEstimate, mean
 
 #: Play one setting of a contestant on a stream at an epsilon.
 Play = Callable[[TableStream, float, float | str, np.random.Generator], Answers]
@@ -78,10 +80,6 @@ def _once(
     return everything_once(stream, budget, SEEDS[seed](stream), rng)
 
 
-def _proposed(stream: TableStream, epsilon: float, _: float | str, rng: np.random.Generator) -> Answers:
-    return play_proposed(stream, epsilon, rng)
-
-
 def _once_proposed(
     stream: TableStream, epsilon: float, _: float | str, rng: np.random.Generator
 ) -> Answers:
@@ -91,24 +89,49 @@ def _once_proposed(
 
 @dataclass(frozen=True)
 class Score:
-    """How a contestant did with its best setting: the mean over trials of shares of useful answers."""
+    """How a contestant did with its best setting: a share of useful answers for every stream drawn."""
 
     stream: str
     epsilon: float
     contestant: str
     setting: str
     #: Of all questions, and of those of the analyst who has the smallest share.
-    total: float
-    worst_off: float
-    #: The standard error of the total over the trials.
-    uncertainty: float
+    totals: tuple[float, ...]
+    worst: tuple[float, ...]
+
+    @property
+    def total(self) -> float:
+        """The mean share of all questions."""
+        return float(np.mean(self.totals))
+
+    @property
+    def worst_off(self) -> float:
+        """The mean share of the worst-off analyst's questions."""
+        return float(np.mean(self.worst))
+
+
+class Lead(NamedTuple):
+    """By how much a contestant is ahead of another, over the same streams: in total, and at worst."""
+
+    own: Score
+    other: Score
+
+    @property
+    def total(self) -> IntervalEstimate:
+        """The mean difference of all questions."""
+        return mean(np.subtract(self.own.totals, self.other.totals))
+
+    @property
+    def worst_off(self) -> IntervalEstimate:
+        """The mean difference of the worst-off analyst's questions."""
+        return mean(np.subtract(self.own.worst, self.other.worst))
 
 
 def compare(
     streams: Sequence[str] = tuple(STREAMS),
     epsilons: Sequence[float] = EPSILONS,
     trials: int = 3,
-    repeats: int = 3,
+    repeats: int = 2,
     seed: int = 1,
     chosen: Sequence[Contender] | None = None,
     progress: Watch | None = None,
@@ -118,16 +141,19 @@ def compare(
     watch = progress or (lambda _done, _all: None)
     scores, done, every = [], 0, len(streams) * len(epsilons) * len(among)
     for name in streams:
-        drawn = [
-            STREAMS[name](np.random.default_rng([seed, trial, zlib.crc32(name.encode())]))
-            for trial in range(trials)
-        ]
+        drawn = draw_streams(name, trials, seed)
         for epsilon in epsilons:
             for contender in among:
                 scores.append(best_setting(contender, drawn, epsilon, repeats, seed))
                 done += 1
                 watch(done, every)
     return scores
+
+
+def draw_streams(name: str, trials: int, seed: int) -> list[TableStream]:
+    """So many streams of a kind; the first ones are the same whatever the number."""
+    key = zlib.crc32(name.encode())
+    return [STREAMS[name](np.random.default_rng([seed, trial, key])) for trial in range(trials)]
 
 
 def best_setting(
@@ -143,18 +169,9 @@ def best_setting(
             found.append(
                 shares(stream, [contender.play(stream, epsilon, setting, rng) for rng in noise])
             )
-        totals = np.array([total for total, _ in found])
-        spread = float(totals.std(ddof=1) / np.sqrt(len(totals))) if len(totals) > 1 else 0.0
+        totals, worst = zip(*found, strict=True)
         played.append(
-            Score(
-                drawn[0].name,
-                epsilon,
-                contender.label,
-                str(setting),
-                float(totals.mean()),
-                float(np.mean([least for _, least in found])),
-                spread,
-            )
+            Score(drawn[0].name, epsilon, contender.label, str(setting), tuple(totals), tuple(worst))
         )
     return max(played, key=lambda score: (score.total, score.worst_off))
 
@@ -178,15 +195,18 @@ def write_scores(scores: Sequence[Score], path: Path) -> None:
 
 def read_scores(path: Path) -> list[Score]:
     """Scores that were stored."""
-    return [Score(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    return [
+        Score(**{**one, "totals": tuple(one["totals"]), "worst": tuple(one["worst"])})
+        for one in json.loads(path.read_text(encoding="utf-8"))
+    ]
 
 
-def behind(scores: Sequence[Score], label: str, margin: float = 0.0) -> Iterator[tuple[Score, Score]]:
-    """Where a contestant has less than another, in total or for the worst-off: itself and the other."""
+def behind(scores: Sequence[Score], label: str) -> Iterator[Lead]:
+    """Where a contestant has less than another on average, in total or for the worst-off."""
     mine = {(one.stream, one.epsilon): one for one in scores if one.contestant == label}
     for other in scores:
         own = mine.get((other.stream, other.epsilon))
         if own is None or other.contestant == label:
             continue
-        if own.total < other.total - margin or own.worst_off < other.worst_off - margin:
-            yield own, other
+        if own.total < other.total or own.worst_off < other.worst_off:
+            yield Lead(own, other)

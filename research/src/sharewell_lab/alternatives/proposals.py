@@ -5,7 +5,7 @@ These play the product's own mechanism, Seeded Cache and Reconstruct, question b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.privacy.budget import Currency
 from sharewell.privacy.noise import Noise
+from sharewell.query.domain import Domain
 from sharewell.sharing.plan import Candidate, plan, rank, recommended, suggested
 from sharewell_lab.alternatives.rivals import Answers
 from sharewell_lab.alternatives.streams import Numbers, TableQuestion, TableStream
@@ -29,10 +30,13 @@ from sharewell_lab.noise import NoNoise, SeededNoise
 DELTA = "1/1000000"
 #: Paying hardly helps where an error would still be this part of what it is, as quotes say.
 LITTLE_GAIN = 0.95
+#: The part of a stream after which the curator closes a round, whether analysts are done or not.
+CLOSED = Fraction(3, 4)
 #: The currencies, the first of which wins a tie.
 CURRENCIES: tuple[Currency, ...] = ("zcdp", "pure")
 
 
+@lru_cache
 def budget_of(currency: Currency, epsilon: float) -> Budget:
     """The budget in a currency that is (epsilon, delta)-private; pure epsilon is so for any delta."""
     exact = Fraction(str(epsilon))
@@ -73,17 +77,26 @@ class Settings(NamedTuple):
     query_budget: Fraction
 
 
-@lru_cache(maxsize=64)
 def proposed(stream: TableStream, epsilon: float) -> Settings:
     """What `sharewell plan` recommends for what the analysts declare, of both kinds of noise.
 
     Privacy: free, and the same for all data, since errors depend on the questions alone.
     """
-    domain, found, seed_of = stream.data.domain, list[Candidate](), dict[tuple[Currency, str], Seed]()
+    return _planned(stream.data.domain, stream.expects, stream.error_threshold, epsilon)
+
+
+@lru_cache(maxsize=64)
+def _planned(
+    domain: Domain,
+    expects: tuple[tuple[TableQuestion, ...], ...],
+    error_threshold: float,
+    epsilon: float,
+) -> Settings:
+    found, seed_of = list[Candidate](), dict[tuple[Currency, str], Seed]()
     asked: dict[int, list[Question]] = {}
-    for declared in stream.expects:
+    for declared in expects:
         asked.setdefault(id(declared), [question.asked for question in declared])
-    workloads = {str(who): asked[id(declared)] for who, declared in enumerate(stream.expects)}
+    workloads = {str(who): asked[id(declared)] for who, declared in enumerate(expects)}
     for currency in CURRENCIES:
         budget = budget_of(currency, epsilon)
         seeds_here = [*suggested(domain), PlannedSeed(domain, currency, expected=workloads)]
@@ -92,8 +105,8 @@ def proposed(stream: TableStream, epsilon: float) -> Settings:
             domain,
             workloads,
             budget,
-            dict.fromkeys(workloads, budget.total / stream.analysts),
-            stream.error_threshold,
+            dict.fromkeys(workloads, budget.total / len(expects)),
+            error_threshold,
             strategies=seeds_here,
         )
     best = recommended(sorted(found, key=rank))
@@ -102,30 +115,69 @@ def proposed(stream: TableStream, epsilon: float) -> Settings:
 
 
 def play_proposed(stream: TableStream, epsilon: float, rng: np.random.Generator) -> Answers:
-    """Every question with the settings that `sharewell plan` recommends."""
-    return play_with(stream, proposed(stream, epsilon), rng)
+    """Every question with the settings that `sharewell plan` recommends, and a closing round."""
+    return [*play_with(stream, proposed(stream, epsilon), SeededNoise(rng), closed=CLOSED)]
 
 
-def play_with(stream: TableStream, settings: Settings, rng: np.random.Generator) -> Answers:
-    """Every question, asked by its analyst in order of arrival.
+def play_with(
+    stream: TableStream, settings: Settings, noise: Noise, *, closed: Fraction | None = None
+) -> list[Numbers]:
+    """The values of all answers: questions are asked in order of arrival.
 
-    An analyst pays as long as they can, unless the quote says that paying would hardly help.
+    An analyst pays as long as they can, unless the quote says that paying would hardly help. After the
+    part `closed` of the stream the curator closes a round: who has asked their last question is done.
     """
-    mechanism = begun(stream, settings, SeededNoise(rng))
-    known: dict[object, Numbers] = {}
+    return [_values(answers) for answers in played(begun(stream, settings, noise), stream, closed)]
+
+
+def expected_errors(
+    stream: TableStream, settings: Settings, *, closed: Fraction | None = None, again: bool = False
+) -> list[Numbers]:
+    """The standard errors of the same answers; or if all are asked `again` at the end, for free."""
+    mechanism = begun(stream, settings, NoNoise())
+    if not again:
+        return [_errors(answers) for answers in played(mechanism, stream, closed)]
+    for _ in played(mechanism, stream, None):
+        pass
+    if closed is not None:
+        mechanism.close_round(mechanism.analysts)
+    return [_errors(answers) for answers in asked_free(mechanism, stream)]
+
+
+Given = Answer | tuple[Answer, ...]
+
+
+def played(
+    mechanism: CacheReconstruct, stream: TableStream, closed: Fraction | None = None
+) -> Iterator[Given]:
+    """The answers to a stream, in order; equal ones are computed once, until something is measured."""
+    asked = list(zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True))
+    last = {who: place for place, (_, who) in enumerate(asked)}
+    closing = None if closed is None else round(closed * len(asked))
+    known: dict[object, Given] = {}
     helps: dict[object, bool] = {}
-    answers: Answers = []
-    for question, who in zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True):
+    for place, (question, who) in enumerate(asked):
+        if place == closing:
+            mechanism.close_round([each for each, end in last.items() if end < place])
+            known, helps = {}, {}
         can_pay = mechanism.curator.left(who) >= mechanism.query_budget
         if can_pay and question.key not in helps:
             helps[question.key] = paying_helps(mechanism, question, who)
         if can_pay and helps[question.key]:
             known, helps = {}, {}  # A purchase may sharpen every other answer.
-            known[question.key] = _values(mechanism.ask(question.asked, who))
+            known[question.key] = mechanism.ask(question.asked, who)
         if question.key not in known:
-            known[question.key] = _values(mechanism.ask(question.asked, who, pay=False))
-        answers.append(known[question.key])
-    return answers
+            known[question.key] = mechanism.ask(question.asked, who, pay=False)
+        yield known[question.key]
+
+
+def asked_free(mechanism: CacheReconstruct, stream: TableStream) -> Iterator[Given]:
+    """The answers to all questions from what was measured so far."""
+    known: dict[object, Given] = {}
+    for question in stream.questions:
+        if question.key not in known:
+            known[question.key] = mechanism.ask(question.asked, "0", pay=False)
+        yield known[question.key]
 
 
 def begun(stream: TableStream, settings: Settings, noise: Noise) -> CacheReconstruct:
@@ -170,18 +222,20 @@ def everything_once(
         seed_fraction="1",
         query_budget=budget.total,
     )
-    known: dict[object, Numbers] = {}
-    for question in stream.questions:
-        if question.key not in known:
-            known[question.key] = _values(mechanism.ask(question.asked, "0", pay=False))
-    return [known[question.key] for question in stream.questions]
+    return [_values(answers) for answers in asked_free(mechanism, stream)]
 
 
-def _several(answers: Answer | tuple[Answer, ...]) -> tuple[Answer, ...]:
+def _several(answers: Given) -> tuple[Answer, ...]:
     return answers if isinstance(answers, tuple) else (answers,)
 
 
-def _values(answers: Answer | tuple[Answer, ...]) -> Numbers:
+def _values(answers: Given) -> Numbers:
     """The values, with NaN for what is undetermined."""
     found = _several(answers)
     return np.array([one.value if one.is_determined else np.nan for one in found], dtype=np.float64)
+
+
+def _errors(answers: Given) -> Numbers:
+    """The standard errors, infinite for what is undetermined."""
+    found = [one.standard_error for one in _several(answers)]
+    return np.array([np.inf if error is None else error for error in found], dtype=np.float64)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sharewell_lab import document
-from sharewell_lab.alternatives.comparison import Score, behind, write_scores
+from sharewell_lab.alternatives.closing import Gain
+from sharewell_lab.alternatives.comparison import Lead, Score, behind, write_scores
 from sharewell_lab.document import Figure as Picture
 from sharewell_lab.document import Part, Table, Text
+from sharewell_lab.estimates import IntervalEstimate, mean
 from sharewell_lab.figures import style
 from sharewell_lab.report import replace_between
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 OURS = "Sharewell"
 
 
-def parts(scores: Sequence[Score], figure: Path) -> list[Part]:
-    """The figure, a table for every epsilon, and where the proposed settings are behind."""
+def parts(scores: Sequence[Score], figure: Path, gains: Sequence[Gain] = ()) -> list[Part]:
+    """The figure, a table for every epsilon, where Sharewell is behind, and what closing rounds add."""
     found: list[Part] = [
         Picture(figure, "Useful answers of Sharewell and its alternatives"),
     ]
@@ -31,7 +33,12 @@ def parts(scores: Sequence[Score], figure: Path) -> list[Part]:
             Text(f"**epsilon = {epsilon:g}**, in percent: all questions / the worst-off analyst's."),
             table([score for score in scores if score.epsilon == epsilon]),
         ]
-    return [*found, Text(ahead(scores))]
+    found.append(Text(ahead(scores)))
+    if leads := leads_of(scores):
+        found.append(behind_table(leads))
+    if gains:
+        found += [Text(CLOSING), closing_table(gains)]
+    return found
 
 
 def table(scores: Sequence[Score]) -> Table:
@@ -57,27 +64,59 @@ def table(scores: Sequence[Score]) -> Table:
     return Table(("contestant", *streams), rows)
 
 
+def leads_of(scores: Sequence[Score]) -> list[Lead]:
+    """Sharewell against every contestant that has more useful answers on average somewhere."""
+    return list(behind(scores, OURS))
+
+
 def ahead(scores: Sequence[Score]) -> str:
-    """In words, where Sharewell is not the first."""
-    label = [score.contestant for score in scores if score.contestant.startswith(OURS)][-1]
-    others = [score for score in scores if not score.contestant.startswith(OURS)]
-    mine = [score for score in scores if score.contestant == label]
-    pairs = list(behind([*mine, *others], label))
-    settings = len(mine)
-    first = settings - len({(own.stream, own.epsilon) for own, _ in pairs})
-    words = [
-        f"*{label}* has the most useful answers, in total and for the worst-off analyst, in {first} of "
+    """In words, in how many settings Sharewell is first, and by how much it is behind elsewhere."""
+    settings = sum(score.contestant == OURS for score in scores)
+    leads = leads_of(scores)
+    first = settings - len({(lead.own.stream, lead.own.epsilon) for lead in leads})
+    words = (
+        f"*{OURS}* has the most useful answers, in total and for the worst-off analyst, in {first} of "
         f"{settings} settings."
-    ]
-    if pairs:
-        most = max(max(other.total - own.total, other.worst_off - own.worst_off) for own, other in pairs)
-        words.append(f"In the others it is at most {100 * most:.1f} percentage points behind.")
-    for own, other in pairs:
-        words.append(
-            f"{own.stream}, epsilon = {own.epsilon:g}: {_pair(own)} against {_pair(other)} of "
-            f"*{other.contestant}*."
+    )
+    if not leads:
+        return words
+    most = max(-min(lead.total.value, lead.worst_off.value) for lead in leads)
+    return (
+        f"{words} In the others it is at most {100 * most:.1f} percentage points behind (its lead, with "
+        "90 % intervals over the streams):"
+    )
+
+
+def behind_table(leads: Sequence[Lead]) -> Table:
+    """By how much Sharewell is behind, or ahead in one of both, in percentage points."""
+    rows = [
+        (
+            f"{lead.own.stream}, {lead.own.epsilon:g}",
+            lead.other.contestant,
+            _points(lead.total),
+            _points(lead.worst_off),
         )
-    return " ".join(words)
+        for lead in leads
+    ]
+    return Table(("stream, epsilon", "against", "all questions", "worst-off analyst"), rows)
+
+
+#: What the table of closing rounds shows.
+CLOSING = (
+    "**Closing rounds**, epsilon = 0.1, by expected errors: percent of useful answers without a round, "
+    "and the points that it adds. *During the stream*: closed after three quarters of the questions; of "
+    "later ones. *At the end*: closed after the last question; all are asked once more."
+)
+
+
+def closing_table(gains: Sequence[Gain]) -> Table:
+    """One row a stream and part that is kept, with both kinds of rounds."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for one in gains:
+        cells = rows.setdefault((one.stream, str(one.kept)), [])
+        cells.append(f"{100 * one.before:.1f} {_points(one.gain)}")
+    body = [(*key, *cells) for key, cells in rows.items()]
+    return Table(("stream", "kept of a share", "during the stream", "at the end"), body)
 
 
 def draw(scores: Sequence[Score]) -> Figure:
@@ -102,7 +141,8 @@ def draw(scores: Sequence[Score]) -> Figure:
         Line2D([], [], marker="o", ls="none", color=style.BLACK, label="all questions"),
         Line2D([], [], marker="o", ls="none", mfc="white", color=style.BLACK, label="worst-off analyst"),
     ]
-    figure.legend(handles=marks, ncols=2, loc="outside lower center")
+    marks.append(Line2D([], [], marker="|", color=style.BLACK, lw=0.8, ms=7, label="90 % interval"))
+    figure.legend(handles=marks, ncols=3, loc="outside lower center")
     figure.suptitle("Sharewell and its alternatives, at the same epsilon and delta", fontweight="bold")
     return figure
 
@@ -116,6 +156,11 @@ def _panel(panel: Axes, scores: Sequence[Score], names: Sequence[str]) -> None:
         colour = style.BLUE if ours else style.GREY
         total, least = 100 * score.total, 100 * score.worst_off
         panel.plot([least, total], [at, at], color=colour, lw=1.2, zorder=2)
+        for values in (score.worst, score.totals):
+            reach = mean(values)
+            if len(values) > 1:
+                ends = [100 * max(reach.low, 0.0), 100 * min(reach.high, 1.0)]
+                panel.plot(ends, [at, at], "|-", color=colour, lw=0.8, ms=7, zorder=2, clip_on=False)
         panel.plot(least, at, "o", ms=5.5, mfc="white", mec=colour, zorder=3, clip_on=False)
         panel.plot(total, at, "o", ms=5.5, color=colour, zorder=4, clip_on=False)
     panel.set_yticks(range(len(names)), names, fontsize=8)
@@ -133,21 +178,21 @@ def save_figure(scores: Sequence[Score], folder: Path) -> Path:
         return style.save(draw(scores), folder, "alternatives")[0]
 
 
-def write_report(scores: Sequence[Score], out: Path) -> Path:
+def write_report(scores: Sequence[Score], out: Path, gains: Sequence[Gain] = ()) -> Path:
     """Write the scores, the figure and the tables into a folder, and return the path of the latter."""
     write_scores(scores, out / "scores.json")
     report = out / "report.md"
     heading = document.Heading(1, "Sharewell and its alternatives")
-    found = [heading, *parts(scores, save_figure(scores, out))]
+    found = [heading, *parts(scores, save_figure(scores, out), gains)]
     report.write_text(document.markdown(found, out), encoding="utf-8")
     return report
 
 
-def update_page(page: Path, scores: Sequence[Score]) -> None:
+def update_page(page: Path, scores: Sequence[Score], gains: Sequence[Gain] = ()) -> None:
     """Rewrite the part of a page between `<!-- results -->` and its end, and draw its figure."""
     figure = save_figure(scores, page.parent / "figures" / "alternatives")
     text = page.read_text(encoding="utf-8")
-    new = document.markdown(parts(scores, figure), page.parent)
+    new = document.markdown(parts(scores, figure, gains), page.parent)
     page.write_text(replace_between(text, "results", new), encoding="utf-8")
 
 
@@ -156,5 +201,5 @@ def _percent(value: float, bold: bool) -> str:
     return f"**{text}**" if bold else text
 
 
-def _pair(score: Score) -> str:
-    return f"{100 * score.total:.1f} / {100 * score.worst_off:.1f} %"
+def _points(estimate: IntervalEstimate) -> str:
+    return estimate.text(lambda value: f"{100 * value:+.1f}")

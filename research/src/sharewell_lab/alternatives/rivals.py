@@ -211,7 +211,7 @@ def turbo(stream: TableStream, budget: float, purchases: float, rng: np.random.G
             continue
         measured = noisy("laplace", truth, price, rng)
         moves = np.where(np.abs(measured - guess) > MOVES * alpha, np.sign(measured - guess), 0.0)
-        table = table * np.exp(STEP * question.spread(moves))
+        table = table * (1 + question.spread(np.expm1(STEP * moves)))
         table *= population / table.sum()
         updates[inside] += 1
         held[question.key] = measured

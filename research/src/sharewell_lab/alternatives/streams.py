@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erf
 
 from sharewell import datasets
 from sharewell.engine.data_vector import DataVector
@@ -62,13 +64,16 @@ class TableQuestion:
 
     def answers(self, table: Numbers) -> Numbers:
         """Every row's answer on a table of numbers, one for each cell of the domain."""
-        found = table.reshape(self.domain.shape)
-        for level in reversed(range(found.ndim)):
+        found, kept = table.reshape(self.domain.shape), 0
+        # From the first attribute on, so that most products are those of a vector and a matrix.
+        for level, size in enumerate(self.domain.shape):
             mask = self.where.get(level)
             if level in self.by:
-                found = found if mask is None else found.compress(mask, axis=level)
+                found = found if mask is None else found.compress(mask, axis=kept)
+                kept += 1
             else:
-                found = found.sum(axis=level) if mask is None else np.tensordot(found, mask, (level, 0))
+                weights = np.ones(size) if mask is None else mask.astype(np.float64)
+                found = np.tensordot(weights, found, (0, kept))
         return found.reshape(-1)
 
     def spread(self, rows: Numbers) -> Numbers:
@@ -146,37 +151,69 @@ class TableStream:
             [0.0 if a is None else np.mean(np.abs(a - truth) <= alpha) for a, truth in pairs]
         )
 
+    def expected_within(self, errors: Sequence[Numbers]) -> Numbers:
+        """The same by standard errors, as for normal errors; infinite ones are not within anything."""
+        reach = self.error_threshold / np.sqrt(2)
+        return np.array([np.mean(erf(reach / np.maximum(each, 1e-9))) for each in errors])
+
+
+class Topic(NamedTuple):
+    """What a stream is about: a table, and what every analyst declares to ask of it."""
+
+    data: DataVector
+    expects: tuple[tuple[TableQuestion, ...], ...]
+
+    @property
+    def domain(self) -> Domain:
+        """The domain of the table."""
+        return self.data.domain
+
+
+@lru_cache
+def _ages() -> Topic:
+    data = datasets.movers_by_age()
+    rows = (row for kind in paper_workloads(data.domain) for row in kind.rows)
+    return Topic(data, (tuple(_cells(data.domain, row) for row in rows),) * ANALYSTS)
+
 
 def paper(rng: np.random.Generator) -> TableStream:
     """The paper's: 86 ages, one of six workloads each, half of them on a random range of ages."""
-    data = datasets.movers_by_age()
-    domain = data.domain
-    kinds = paper_workloads(domain)
-    own = []
-    for _ in range(ANALYSTS):
-        rows = Asker(kinds, restrict=0.5).draw(domain, rng)
-        own.append([_cells(domain, row) for row in rows])
-    declared = tuple(_cells(domain, row) for kind in kinds for row in kind.rows)
-    return _mixed("paper", data, own, rng, (declared,) * ANALYSTS)
+    topic = _ages()
+    asker = Asker(paper_workloads(topic.domain), restrict=0.5)
+    own = [[_cells(topic.domain, row) for row in asker.draw(topic.domain, rng)] for _ in range(ANALYSTS)]
+    return _mixed("paper", topic, own, rng)
+
+
+@lru_cache
+def _pairs() -> Topic:
+    data = datasets.massachusetts().vector()
+    pool = tuple(TableQuestion(data.domain, pair, {}) for pair in combinations(range(6), 2))
+    return Topic(data, (pool,) * ANALYSTS)
 
 
 def zipf(rng: np.random.Generator) -> TableStream:
     """Two-way tables of six attributes, 120,400 cells; the r-th most popular one with weight 1 / r."""
-    data = datasets.massachusetts().vector()
-    pool = [TableQuestion(data.domain, pair, {}) for pair in combinations(range(6), 2)]
+    topic = _pairs()
+    pool = topic.expects[0]
     popular = rng.permutation(len(pool))
     weights = 1 / np.arange(1, len(pool) + 1)
     own = [
         [pool[popular[rank]] for rank in rng.choice(len(pool), ASKED, p=weights / weights.sum())]
         for _ in range(ANALYSTS)
     ]
-    return _mixed("zipf", data, own, rng, (tuple(pool),) * ANALYSTS)
+    return _mixed("zipf", topic, own, rng)
+
+
+@lru_cache
+def _tables() -> Topic:
+    data = people_by("age", "sex", "race", "moved")
+    return Topic(data, (tuple(_tables_and_conditions(data.domain)),) * ANALYSTS)
 
 
 def busy(rng: np.random.Generator) -> TableStream:
     """The first analyst asks ten times as much as each other, and before all of them: 2,408 cells."""
-    data = people_by("age", "sex", "race", "moved")
-    pool = _tables_and_conditions(data.domain)
+    topic = _tables()
+    pool = topic.expects[0]
     own = [
         [pool[at] for at in rng.integers(len(pool), size=10 * ASKED if not who else ASKED)]
         for who in range(ANALYSTS)
@@ -184,43 +221,54 @@ def busy(rng: np.random.Generator) -> TableStream:
     who = np.repeat(np.arange(ANALYSTS), [len(mine) for mine in own])
     others = who > 0
     who[others] = rng.permutation(who[others])
-    return _in_order("busy", data, own, who, (tuple(pool),) * ANALYSTS)
+    return _in_order("busy", topic, own, who)
+
+
+@lru_cache
+def _bands() -> Topic:
+    data = people_by("age", "sex", "race", "moved")
+    pools = []
+    for band in np.array_split(np.arange(data.domain.shape[0]), ANALYSTS):
+        mask = np.zeros(data.domain.shape[0], dtype=np.bool_)
+        mask[band] = True
+        pools.append(
+            tuple(
+                TableQuestion(data.domain, by, {0: mask, **one.where})
+                for one in _tables_and_conditions(data.domain, (1, 2, 3))
+                for by in (one.by, (0, *one.by))
+            )
+        )
+    return Topic(data, tuple(pools))
 
 
 def disjoint(rng: np.random.Generator) -> TableStream:
     """Every analyst asks about an age band of their own: 2,408 cells."""
-    data = people_by("age", "sex", "race", "moved")
-    bands = np.array_split(np.arange(data.domain.shape[0]), ANALYSTS)
-    pools = []
-    for band in bands:
-        mask = np.zeros(data.domain.shape[0], dtype=np.bool_)
-        mask[band] = True
-        pools.append(
-            [
-                TableQuestion(data.domain, by, {0: mask, **one.where})
-                for one in _tables_and_conditions(data.domain, (1, 2, 3))
-                for by in (one.by, (0, *one.by))
-            ]
-        )
-    own = [[pool[at] for at in rng.integers(len(pool), size=ASKED)] for pool in pools]
-    return _mixed("disjoint", data, own, rng, tuple(map(tuple, pools)))
+    topic = _bands()
+    own = [[pool[at] for at in rng.integers(len(pool), size=ASKED)] for pool in topic.expects]
+    return _mixed("disjoint", topic, own, rng)
+
+
+@lru_cache
+def _intervals() -> Topic:
+    data = datasets.massachusetts().vector()
+    declared = []
+    for level, size in enumerate(data.domain.shape):
+        every = [_interval(size, start, end) for start, end in combinations(range(size + 1), 2)]
+        # As many of every attribute: each is asked about alike.
+        some = (every[at * len(every) // DECLARED] for at in range(DECLARED))
+        declared += [TableQuestion(data.domain, (), {level: mask}) for mask in some]
+    return Topic(data, (tuple(declared),) * ANALYSTS)
 
 
 def ranges(rng: np.random.Generator) -> TableStream:
     """DProvDB's randomized ranges: each a random interval of a random attribute, 120,400 cells."""
-    data = datasets.massachusetts().vector()
-    domain = data.domain
+    topic = _intervals()
+    domain = topic.domain
     own = [
         [_range(domain, int(rng.integers(len(domain.shape))), rng) for _ in range(2 * ASKED)]
         for _ in range(ANALYSTS)
     ]
-    declared = []
-    for level, size in enumerate(domain.shape):
-        every = [_interval(size, start, end) for start, end in combinations(range(size + 1), 2)]
-        # As many of every attribute: each is asked about alike.
-        some = (every[at * len(every) // DECLARED] for at in range(DECLARED))
-        declared += [TableQuestion(domain, (), {level: mask}) for mask in some]
-    return _mixed("ranges", data, own, rng, (tuple(declared),) * ANALYSTS)
+    return _mixed("ranges", topic, own, rng)
 
 
 #: The streams by name, each drawn with a generator.
@@ -262,23 +310,16 @@ def _interval(size: int, start: int, end: int) -> NDArray[np.bool_]:
 
 
 def _mixed(
-    name: str,
-    data: DataVector,
-    own: Sequence[Sequence[TableQuestion]],
-    rng: np.random.Generator,
-    expects: tuple[tuple[TableQuestion, ...], ...],
+    name: str, topic: Topic, own: Sequence[Sequence[TableQuestion]], rng: np.random.Generator
 ) -> TableStream:
     """Whose question is next is drawn alike among those with questions left."""
     who = arrivals([len(mine) for mine in own], np.ones(len(own)), rng)
-    return _in_order(name, data, own, who, expects)
+    return _in_order(name, topic, own, who)
 
 
 def _in_order(
-    name: str,
-    data: DataVector,
-    own: Sequence[Sequence[TableQuestion]],
-    who: NDArray[np.int64],
-    expects: tuple[tuple[TableQuestion, ...], ...],
+    name: str, topic: Topic, own: Sequence[Sequence[TableQuestion]], who: NDArray[np.int64]
 ) -> TableStream:
     left = [iter(mine) for mine in own]
-    return TableStream(name, data, tuple(next(left[at]) for at in who.tolist()), who, expects)
+    questions = tuple(next(left[at]) for at in who.tolist())
+    return TableStream(name, topic.data, questions, who, topic.expects)
