@@ -48,6 +48,15 @@ def test_the_words_are_few():
     assert describe_settings(uneven[6:], uneven) == "SCR"
 
 
+def test_who_comes_before_the_study_and_epsilon_before_p_however_a_condition_is_found():
+    studies = ("fig3", "wide")
+    among = [{"contestant": s["contestant"], "study": study, **s} for s in SETTINGS for study in studies]
+    one = next(s for s in among if (s["contestant"], s["study"], s["p"]) == ("SCR", "fig3", "0.9"))
+    two = [s for s in among if (s["study"], s["epsilon"], s["p"]) == ("wide", "0.1", "0.1")]
+    words = describe_settings([one, *two], among)
+    assert words == "SCR in fig3 with epsilon 0.1 and p 0.9; wide with epsilon 0.1 and p 0.1"
+
+
 def test_the_verdict_is_put_together_from_the_settings():
     assert verdict(findings([True] * 12)) == "holds"
     assert verdict(findings([False] * 12)) == "does not hold"
@@ -78,6 +87,6 @@ def test_what_was_measured_is_told_from_the_smallest_to_the_largest():
         Evidence({"contestant": "RR", "p": "0.9"}, IntervalEstimate(1.0, 1.0, 1.0, 9), False),
     )
     claim = Claim("name", "says", "judged", two, unit="%", also="And so on.")
-    assert claim.measured == "1 % (RR, p = 0.9) to 2 [1.5, 2.5] % (PMW, p = 0.1). And so on."
+    assert claim.measured == "1 % (RR, p 0.9) to 2 [1.5, 2.5] % (PMW, p 0.1). And so on."
     assert Claim("name", "says", "judged", two[:1]).measured == "2 [1.5, 2.5]"
     assert Claim("name", "says", "judged", two[:1] * 3).measured == "2 [1.5, 2.5] in all 3 settings"

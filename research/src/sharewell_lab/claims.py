@@ -93,7 +93,7 @@ class Claim:
 
 def _place(where: Where) -> str:
     """A setting in a few words."""
-    return ", ".join(value if name in NAMES else f"{name} = {value}" for name, value in where.items())
+    return ", ".join(value if name in NAMES else f"{name} {value}" for name, value in where.items())
 
 
 def above(measured: IntervalEstimate, bound: float) -> bool | None:
@@ -135,12 +135,15 @@ def _when(undecided: Sequence[Where], among: Sequence[Where]) -> str:
 
 def describe_settings(chosen: Sequence[Where], among: Sequence[Where]) -> str:
     """Which settings were chosen among all: "p 0.9 or 1; PMW in fig1 with epsilon 0.1 and p 0.5"."""
-    return "; ".join(_in_words(part) or "all settings" for part in _cover(chosen, among))
+    order = list(among[0])
+    return "; ".join(_in_words(part, order) or "all settings" for part in _cover(chosen, among))
 
 
-def _in_words(part: Mapping[str, Sequence[str]]) -> str:
-    named = " in ".join(_either(values) for name, values in part.items() if name in NAMES)
-    numbers = " and ".join(f"{name} {_either(part[name])}" for name in part if name not in NAMES)
+def _in_words(part: Mapping[str, Sequence[str]], order: Sequence[str]) -> str:
+    """A condition in words: who, in which study, with which numbers, however it was found."""
+    present = [name for name in order if name in part]
+    named = " in ".join(_either(part[name]) for name in present if name in NAMES)
+    numbers = " and ".join(f"{name} {_either(part[name])}" for name in present if name not in NAMES)
     return " with ".join(words for words in (named, numbers) if words)
 
 
@@ -207,8 +210,8 @@ def theory(limit: LimitNumbers | None) -> Iterator[Claim]:
     times = tuple(_coupon_time(analysts, quota) for analysts, quota in COUPONS)
     yield Claim(
         "coupon-formula",
-        "The coupon collector's formula k (ln k + (m - 1) ln ln k) gives the time of the randomized "
-        "scheduler, when k analysts want m turns each and always have a question waiting.",
+        "The coupon collector's formula k (ln k + (m - 1) ln ln k) gives the time until k analysts, who "
+        "always have a question waiting, have m random turns each.",
         f"formula / exact time within {100 * CLOSE:.0f} % of 1; simulated: means of {DRAWS} runs",
         times,
         also="; ".join(f"{time.place}: {time.note}" for time in times) + ".",
@@ -217,9 +220,9 @@ def theory(limit: LimitNumbers | None) -> Iterator[Claim]:
         growth = tuple(_growth(limit, name) for name in limit.alone if name != "Uniform")
         yield Claim(
             "query-limit",
-            "Of hard queries, k times the budget answers less than k times as many within alpha.",
-            f"mean number answered with all of epsilon / with 1/{limit.limit.analysts} of it below "
-            f"{limit.limit.analysts}; undecided where all {limit.hard} are answered",
+            "Of hard queries, k times the budget answers less than k times as many usefully.",
+            f"mean number with epsilon / with epsilon/{limit.limit.analysts} below "
+            f"{limit.limit.analysts}; undecided if all {limit.hard} are answered",
             growth,
             also="; ".join(f"{one.place}: {one.note}" for one in growth) + ".",
         )
@@ -261,7 +264,7 @@ def _growth(limit: LimitNumbers, name: str) -> Evidence:
         {"mechanism": name},
         growth,
         holds,
-        f"{alone.mean():.4g} and {together.mean():.4g} of {limit.hard} within alpha, {errors}",
+        f"{alone.mean():.4g} and {together.mean():.4g} of {limit.hard}, {errors}",
     )
 
 
@@ -281,7 +284,7 @@ TEN = ("fig3", "wide")
 SCHEDULED = {
     "RR": "Round robin",
     "RS": "The randomized scheduler",
-    "RS skip": "The randomized scheduler that skips analysts who are done",
+    "RS skip": "RS skip",
 }
 Measure = Callable[[Outcomes], Numbers]
 
@@ -313,18 +316,15 @@ def _motivation(run: OutcomeTable) -> Iterator[Claim]:
     settings = [s for s in _settings(run, PAIR, ("PMW", "Laplace")) if s.p >= MUCH_MORE]
     yield Claim(
         "unscheduled",
-        "Without a scheduler, PMW and Laplace break the sharing incentive when one of two analysts asks "
-        "much more often than the other.",
-        f"median max ratio error above 1, at p of {MUCH_MORE} and more",
+        "PMW and Laplace break the sharing incentive when one of two analysts asks much more often.",
+        f"median max ratio error above 1, for p from {MUCH_MORE} on",
         tuple(_typical(run, s, lambda o: o.ratio, above) for s in settings),
         also=_broken([run[s].ratio for s in settings]),
     )
     yield Claim(
         "gap",
-        "The more often the first of two analysts asks, the further the shares of their questions that "
-        "are answered within alpha lie apart.",
-        "mean of the first analyst's accuracy less the second's, less the same at p = 0.5, above 0, at "
-        f"p of {MUCH_MORE} and more",
+        "The more often the first of two analysts asks, the further apart their accuracies are.",
+        f"mean growth of the gap from p = 0.5 to p from {MUCH_MORE} on above 0",
         tuple(_gaps(run, settings)),
         points,
         "points",
@@ -332,15 +332,14 @@ def _motivation(run: OutcomeTable) -> Iterator[Claim]:
     yield _up_to(
         run,
         "three-times",
-        "Without a scheduler, one of two analysts would have up to 3 times as many answers within alpha "
-        "alone.",
+        "One of two analysts would have up to 3 times as many useful answers alone.",
         settings,
         3.0,
     )
     yield Claim(
         "independent",
         "Independent mechanisms have a max ratio error of 1 and no interference, by construction.",
-        "both are exactly 1 in every trial; measured: the trials in which they are not",
+        "both 1 in every trial; measured: trials where not",
         tuple(
             _never(run, s, lambda o: np.maximum(abs(o.ratio - 1), abs(o.interference - 1)) + 1)
             for s in _settings(run, (*PAIR, *TEN), ("Ind",))
@@ -368,8 +367,7 @@ def _up_to(run: OutcomeTable, name: str, says: str, settings: Sequence[Scenario]
     return Claim(
         name,
         says,
-        f"max ratio error of {ratio:g} or more in more than {percent(UP_TO)} % of the trials; measured: "
-        "the trials with one",
+        f"max ratio error from {ratio:g} on in more than {percent(UP_TO)} % of trials; measured: these",
         tuple(
             Evidence(_where(s), found, above(found, UP_TO))
             for s in settings
@@ -384,7 +382,7 @@ def _sharing_incentive(run: OutcomeTable) -> Iterator[Claim]:
     settings = _settings(run, TEN, ("PMW",))
     yield Claim(
         "unscheduled-ten",
-        "Without a scheduler, PMW breaks the sharing incentive with ten analysts.",
+        "PMW breaks the sharing incentive with ten analysts.",
         "median max ratio error above 1",
         tuple(_typical(run, s, lambda o: o.ratio, above) for s in settings),
         also=_broken([run[s].ratio for s in settings]),
@@ -392,8 +390,7 @@ def _sharing_incentive(run: OutcomeTable) -> Iterator[Claim]:
     yield _up_to(
         run,
         "forty-percent",
-        "Without a scheduler, an analyst among ten of PMW has up to 40 % more error than alone, read as "
-        "1.4 times as many answers within alpha alone.",
+        "An analyst among ten of PMW has up to 40 % more error: 1.4 times as many useful answers alone.",
         settings,
         1.4,
     )
@@ -401,7 +398,7 @@ def _sharing_incentive(run: OutcomeTable) -> Iterator[Claim]:
         yield _expected(run, who, "ratio", f"{label} keeps the sharing incentive, by expected errors.")
         yield _realised(run, who, "ratio", f"{label} keeps the sharing incentive, by realised errors.")
     for who, label in SCHEDULED.items():
-        says = f"{label} restores the sharing incentive for PMW, however rarely one asks."
+        says = f"{label} restores the sharing incentive for PMW."
         yield _realised(run, who, "ratio", says)
 
 
@@ -421,8 +418,7 @@ def _interference(run: OutcomeTable) -> Iterator[Claim]:
     yield Claim(
         "rs-interferes-less",
         "The randomized scheduler interferes less than round robin.",
-        "the part of the trials in which it has less interference, less that in which it has more, "
-        "above 0",
+        "part of the trials with less interference, less the part with more, above 0",
         tuple(_less_interference(run)),
         points,
         "points",
@@ -439,7 +435,7 @@ def _less_interference(run: OutcomeTable) -> Iterator[Evidence]:
 def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
     yield Claim(
         "sharing-pays",
-        "Every way of sharing gives more answers within alpha than independent PMW.",
+        "Every way of sharing gives more useful answers than independent PMW.",
         "mean difference in accuracy above 0",
         _gains(run, ("PMW", *SCHEDULED, "SCR printed", "SCR"), "Ind", 0.0),
         points,
@@ -448,7 +444,7 @@ def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
     for against, label in (("SCR printed", "SCR as printed"), ("SCR", "SCR with estimates")):
         yield Claim(
             f"pmw-beats-{'printed' if against == 'SCR printed' else 'scr'}",
-            f"PMW, with a scheduler or without, has more answers within alpha than {label}.",
+            f"PMW, with a scheduler or without, gives more useful answers than {label}.",
             "mean difference in accuracy above 0",
             _gains(run, ("PMW", *SCHEDULED), against, 0.0),
             points,
@@ -464,9 +460,8 @@ def _accuracy(run: OutcomeTable) -> Iterator[Claim]:
     )
     yield Claim(
         "scheduling-helps",
-        "Where the first analyst asks most of the questions, a scheduler gives PMW more answers within "
-        "alpha.",
-        f"mean difference in accuracy above 0, at p of {MUCH_MORE} and more",
+        "Where the first analyst asks most questions, a scheduler gives PMW more useful answers.",
+        f"mean difference in accuracy above 0, for p from {MUCH_MORE} on",
         tuple(
             finding
             for finding in _gains(run, tuple(SCHEDULED), "PMW", 0.0)
@@ -482,20 +477,20 @@ def _time(run: OutcomeTable) -> Iterator[Claim]:
         slower = _slower(run, who, "PMW")
         yield Claim(
             f"time-{_slug(who)}",
-            f"{label} takes longer than serving in order of arrival.",
-            "mean steps to completion with the scheduler / without above 1",
+            f"{label} takes longer than order of arrival.",
+            "mean steps with / without the scheduler above 1",
             tuple(Evidence(where, found, above(found, 1.0)) for where, found in slower),
         )
         yield Claim(
             f"twice-{_slug(who)}",
-            f"{label} takes at most twice as long as serving in order of arrival.",
-            "mean steps to completion with the scheduler / without at most 2",
+            f"{label} takes at most twice as long as order of arrival.",
+            "the same at most 2",
             tuple(Evidence(where, found, at_most(found, 2.0)) for where, found in slower),
         )
     yield Claim(
         "stalls-less",
         "The randomized scheduler stalls less than round robin.",
-        "mean steps to completion with it / with round robin below 1",
+        "mean steps with it / with round robin below 1",
         tuple(
             Evidence(where, found, below(found, 1.0))
             for who in ("RS", "RS skip")
@@ -505,7 +500,7 @@ def _time(run: OutcomeTable) -> Iterator[Claim]:
     yield Claim(
         "rare-is-slow",
         "Round robin is slowest when the first analyst asks rarely.",
-        "mean steps with the scheduler / without, at the smallest p less at each other p, above 0",
+        "mean steps with / without it, at the smallest p less at each other p, above 0",
         tuple(_rarity(run)),
         "{:+.3g}".format,
     )
@@ -540,7 +535,7 @@ def _expected(run: OutcomeTable, who: str, what: str, says: str) -> Claim:
     return Claim(
         f"{_slug(who)}-{what}-expected",
         says,
-        f"{_NAMED[what]} at most 1 in every trial; measured: the trials in which it is not",
+        f"{_NAMED[what]} at most 1 in every trial; measured: trials where not",
         tuple(
             _never(run, s, partial(_measure, f"expected_{what}"))
             for s in _settings(run, (*PAIR, *TEN), (who,))
@@ -570,7 +565,7 @@ def _broken(of_settings: list[Numbers]) -> str:
     broken = [float((values > 1).mean()) for values in of_settings]
     endless = max(float(np.isinf(values).mean()) for values in of_settings)
     ends = list(dict.fromkeys(f"{percent(end)} %" for end in (min(broken), max(broken))))
-    return f"Above 1 in {' to '.join(ends)} of trials, infinite in at most {percent(endless)} %."
+    return f"Above 1 in {' to '.join(ends)} of trials, infinite in {percent(endless)} % or less."
 
 
 _NAMED = {"ratio": "max ratio error", "interference": "interference"}

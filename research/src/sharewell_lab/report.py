@@ -29,7 +29,9 @@ from sharewell_lab.studies import STUDIES
 #: What a runner leaves beside the results about how they came to be; the first that is there is read.
 METADATA = ("run.json", "settings.json", "study.json")
 
-CLAIM_HEAD = ("the paper says, in our words", "measured", "verdict", "holds where")
+CLAIM_HEAD = ("the paper says, in our words", "holds if", "measured", "verdict")
+#: In place of a rule or a number that the row above has too.
+SAME = "as above"
 
 INTERVALS = (
     "Numbers in brackets are 90 % intervals: Student's of a mean, between two order statistics of a "
@@ -88,11 +90,10 @@ def update_page(page: Path, out: Path, other: Path | None = None) -> None:
     judged = _judged(out)
     text = page.read_text(encoding="utf-8")
     folder = page.parent / "figures" / "reproduction"
-    table = Table(
-        CLAIM_HEAD,
-        [tuple(one[key] for key in ("says", "measured", "verdict", "judged")) for one in judged],
-    )
-    new: dict[str, list[Part]] = {"claims": [table], "settings": [settings_table(metadata(out))]}
+    new: dict[str, list[Part]] = {
+        "claims": [Table(CLAIM_HEAD, _rows(judged))],
+        "settings": [settings_table(metadata(out))],
+    }
     if other is not None:
         new["other"] = [
             _other_settings(metadata(other), metadata(out)),
@@ -111,6 +112,18 @@ def update_page(page: Path, out: Path, other: Path | None = None) -> None:
     for name, parts in new.items():
         text = replace_between(text, name, document.markdown(parts, page.parent))
     page.write_text(text, encoding="utf-8")
+
+
+def _rows(judged: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    """The claims as rows; what the row above says too is not repeated."""
+    rows, before = [], dict[str, str]()
+    for one in judged:
+        rule, measured = (
+            SAME if one[key] == before.get(key) else one[key] for key in ("judged", "measured")
+        )
+        rows.append((one["says"], rule, measured, one["verdict"]))
+        before = {key: one[key] for key in ("judged", "measured")}
+    return rows
 
 
 def _judged(out: Path) -> list[dict[str, Any]]:
@@ -249,9 +262,8 @@ def _measure(found: Outcomes, name: str, kind: str) -> str:
 
 def claims_table(judged: Sequence[Claim]) -> list[Part]:
     """Every claim with what was measured and the verdict."""
-    rows = [(one.says, one.measured, one.verdict, one.judged) for one in judged]
     title = Heading(2, "The paper's claims, and what was found")
-    return [title, Table(CLAIM_HEAD, rows)] if rows else []
+    return [title, Table(CLAIM_HEAD, _rows([plain(one) for one in judged]))] if judged else []
 
 
 def details(judged: Sequence[Claim]) -> list[Part]:
