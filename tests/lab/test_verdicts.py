@@ -88,5 +88,6 @@ def test_what_was_measured_is_told_from_the_smallest_to_the_largest():
     )
     claim = Claim("name", "says", "judged", two, unit="%", also="And so on.")
     assert claim.measured == "1 % (RR, p 0.9) to 2 [1.5, 2.5] % (PMW, p 0.1). And so on."
+    assert claim.brief == "1 % to 2 [1.5, 2.5] %. And so on."
     assert Claim("name", "says", "judged", two[:1]).measured == "2 [1.5, 2.5]"
     assert Claim("name", "says", "judged", two[:1] * 3).measured == "2 [1.5, 2.5] in all 3 settings"

@@ -67,10 +67,17 @@ class Claim:
     @property
     def measured(self) -> str:
         """The smallest and the largest number, where they were found, and their 90 % intervals."""
-        return f"{self._range}. {self.also}" if self.also else self._range
+        return self._with_more(self._range())
 
     @property
-    def _range(self) -> str:
+    def brief(self) -> str:
+        """The same without where the numbers were found."""
+        return self._with_more(self._range(places=False))
+
+    def _with_more(self, text: str) -> str:
+        return f"{text}. {self.also}" if self.also else text
+
+    def _range(self, places: bool = True) -> str:
         least = min(self.findings, key=lambda finding: finding.measured.value)
         most = max(self.findings, key=lambda finding: finding.measured.value)
         if len(self.findings) == 1:
@@ -78,6 +85,8 @@ class Claim:
         if least.measured.value == most.measured.value:
             widest = max(self.findings, key=lambda f: f.measured.high - f.measured.low)
             return f"{self.text(widest)} in all {len(self.findings)} settings"
+        if not places:
+            return " to ".join(self.text(finding) for finding in (least, most))
         varying = [
             name for name in least.where if len(_values(name, [f.where for f in self.findings])) > 1
         ]

@@ -30,8 +30,8 @@ from sharewell_lab.studies import STUDIES
 METADATA = ("run.json", "settings.json", "study.json")
 
 CLAIM_HEAD = ("the paper says, in our words", "holds if", "measured", "verdict")
-#: In place of a rule or a number that the row above has too.
-SAME = "as above"
+#: On a page: where numbers were found, and by which rule a claim is judged, is in the report.
+PAGE_HEAD = ("the paper says, in our words", "measured", "verdict")
 
 INTERVALS = (
     "Numbers in brackets are 90 % intervals: Student's of a mean, between two order statistics of a "
@@ -91,7 +91,9 @@ def update_page(page: Path, out: Path, other: Path | None = None) -> None:
     text = page.read_text(encoding="utf-8")
     folder = page.parent / "figures" / "reproduction"
     new: dict[str, list[Part]] = {
-        "claims": [Table(CLAIM_HEAD, _rows(judged))],
+        "claims": [
+            Table(PAGE_HEAD, [(one["says"], one["brief"], one["verdict"]) for one in judged]),
+        ],
         "settings": [settings_table(metadata(out))],
     }
     if other is not None:
@@ -112,18 +114,6 @@ def update_page(page: Path, out: Path, other: Path | None = None) -> None:
     for name, parts in new.items():
         text = replace_between(text, name, document.markdown(parts, page.parent))
     page.write_text(text, encoding="utf-8")
-
-
-def _rows(judged: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    """The claims as rows; what the row above says too is not repeated."""
-    rows, before = [], dict[str, str]()
-    for one in judged:
-        rule, measured = (
-            SAME if one[key] == before.get(key) else one[key] for key in ("judged", "measured")
-        )
-        rows.append((one["says"], rule, measured, one["verdict"]))
-        before = {key: one[key] for key in ("judged", "measured")}
-    return rows
 
 
 def _judged(out: Path) -> list[dict[str, Any]]:
@@ -262,8 +252,9 @@ def _measure(found: Outcomes, name: str, kind: str) -> str:
 
 def claims_table(judged: Sequence[Claim]) -> list[Part]:
     """Every claim with what was measured and the verdict."""
+    rows = [(one.says, one.judged, one.measured, one.verdict) for one in judged]
     title = Heading(2, "The paper's claims, and what was found")
-    return [title, Table(CLAIM_HEAD, _rows([plain(one) for one in judged]))] if judged else []
+    return [title, Table(CLAIM_HEAD, rows)] if rows else []
 
 
 def details(judged: Sequence[Claim]) -> list[Part]:
@@ -292,6 +283,7 @@ def plain(claim: Claim) -> dict[str, Any]:
         "name": claim.name,
         "says": claim.says,
         "measured": claim.measured,
+        "brief": claim.brief,
         "verdict": claim.verdict,
         "judged": claim.judged,
         "findings": [
