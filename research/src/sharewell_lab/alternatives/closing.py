@@ -7,14 +7,25 @@ closed after the last question, and all questions are asked once more, for free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from sharewell_lab.alternatives.comparison import draw_streams
-from sharewell_lab.alternatives.proposals import CLOSED, Settings, expected_errors, proposed
+from sharewell_lab.alternatives.proposals import (
+    CLOSED,
+    Given,
+    Settings,
+    asked_free,
+    begun,
+    errors_of,
+    place_of,
+    played,
+    proposed,
+)
 from sharewell_lab.alternatives.streams import STREAMS, TableStream
 from sharewell_lab.estimates import IntervalEstimate, mean
+from sharewell_lab.noise import NoNoise
 
 #: How many questions the part that is not donated pays for, where half of a share is kept.
 PAID = 16
@@ -50,8 +61,8 @@ def gains(
         for half in (False, True):
             settings = proposed(drawn[0], epsilon)
             settings = keeping_half(settings, drawn[0].analysts) if half else settings
-            for at_end in (False, True):
-                pairs = [_pair(stream, settings, at_end) for stream in drawn]
+            found = zip(*(both_rounds(stream, settings) for stream in drawn), strict=True)
+            for at_end, pairs in zip((False, True), found, strict=True):
                 without, with_round = zip(*pairs, strict=True)
                 yield Gain(name, 1 - settings.seed_fraction, at_end, tuple(without), tuple(with_round))
 
@@ -63,11 +74,27 @@ def keeping_half(settings: Settings, analysts: int) -> Settings:
     return settings._replace(seed_fraction=half, query_budget=price)
 
 
-def _pair(stream: TableStream, settings: Settings, at_end: bool) -> tuple[float, float]:
-    """The expected share of useful answers among those that a round can change: without it, and with."""
-    later = slice(0 if at_end else round(CLOSED * len(stream.questions)), None)
-    found = []
-    for closed in (None, CLOSED):
-        errors = expected_errors(stream, settings, closed=closed, again=at_end)
-        found.append(float(stream.expected_within(errors)[later].mean()))
-    return found[0], found[1]
+Pair = tuple[float, float]
+
+
+def both_rounds(stream: TableStream, settings: Settings) -> tuple[Pair, Pair]:
+    """The expected share of useful answers without a round and with one: during the stream, at the end.
+
+    During the stream, of the questions after the round.
+    """
+    place = place_of(CLOSED, stream)
+
+    def useful(answers: Iterable[Given], first: int = 0) -> float:
+        within = stream.expected_within([errors_of(each) for each in answers])
+        return float(within[first:].mean())
+
+    mechanism = begun(stream, settings, NoNoise())
+    during = useful(played(mechanism, stream), place)
+    before = useful(asked_free(mechanism, stream))
+    mechanism.close_round(mechanism.analysts)
+    after = useful(asked_free(mechanism, stream))
+    if len(set(stream.analyst[place:].tolist())) < stream.analysts:  # An analyst is done by then.
+        closed = useful(played(begun(stream, settings, NoNoise()), stream, CLOSED), place)
+    else:
+        closed = during
+    return (during, closed), (before, after)

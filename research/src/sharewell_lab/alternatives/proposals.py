@@ -130,20 +130,6 @@ def play_with(
     return [_values(answers) for answers in played(begun(stream, settings, noise), stream, closed)]
 
 
-def expected_errors(
-    stream: TableStream, settings: Settings, *, closed: Fraction | None = None, again: bool = False
-) -> list[Numbers]:
-    """The standard errors of the same answers; or if all are asked `again` at the end, for free."""
-    mechanism = begun(stream, settings, NoNoise())
-    if not again:
-        return [_errors(answers) for answers in played(mechanism, stream, closed)]
-    for _ in played(mechanism, stream, None):
-        pass
-    if closed is not None:
-        mechanism.close_round(mechanism.analysts)
-    return [_errors(answers) for answers in asked_free(mechanism, stream)]
-
-
 Given = Answer | tuple[Answer, ...]
 
 
@@ -153,7 +139,7 @@ def played(
     """The answers to a stream, in order; equal ones are computed once, until something is measured."""
     asked = list(zip(stream.questions, stream.analyst.astype(str).tolist(), strict=True))
     last = {who: place for place, (_, who) in enumerate(asked)}
-    closing = None if closed is None else round(closed * len(asked))
+    closing = None if closed is None else place_of(closed, stream)
     known: dict[object, Given] = {}
     helps: dict[object, bool] = {}
     for place, (question, who) in enumerate(asked):
@@ -169,6 +155,11 @@ def played(
         if question.key not in known:
             known[question.key] = mechanism.ask(question.asked, who, pay=False)
         yield known[question.key]
+
+
+def place_of(part: Fraction, stream: TableStream) -> int:
+    """How many questions are asked before a part of a stream is over."""
+    return round(part * len(stream.questions))
 
 
 def asked_free(mechanism: CacheReconstruct, stream: TableStream) -> Iterator[Given]:
@@ -235,7 +226,7 @@ def _values(answers: Given) -> Numbers:
     return np.array([one.value if one.is_determined else np.nan for one in found], dtype=np.float64)
 
 
-def _errors(answers: Given) -> Numbers:
+def errors_of(answers: Given) -> Numbers:
     """The standard errors, infinite for what is undetermined."""
     found = [one.standard_error for one in _several(answers)]
     return np.array([np.inf if error is None else error for error in found], dtype=np.float64)

@@ -59,7 +59,7 @@ def table(scores: Sequence[Score]) -> Table:
         for stream in streams:
             score = by_place[name, stream]
             pair = zip((score.total, score.worst_off), most[stream], strict=True)
-            row.append(" / ".join(_percent(value, value == best) for value, best in pair))
+            row.append("/".join(_percent(value, value == best) for value, best in pair))
         rows.append(tuple(row))
     return Table(("contestant", *streams), rows)
 
