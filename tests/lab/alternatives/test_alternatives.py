@@ -268,6 +268,8 @@ def test_where_it_is_behind_is_said_with_intervals_over_the_same_streams(tmp_pat
     assert lead.total.low < lead.total.value == pytest.approx(0.3)
     words = report.ahead(SCORES)
     assert "in 1 of 2 settings" in words
+    once = replace(SCORES[3], contestant=comparison.SAME_SEED, totals=(0.95, 0.95))
+    assert "in 1 of 2 settings" in report.ahead([*SCORES, once])
     assert "at most 10.0 percentage points behind" in words
     page = tmp_path / "page.md"
     page.write_text("# A page\n\n<!-- results -->\n\n<!-- /results -->\n", encoding="utf-8")

@@ -29,6 +29,8 @@ Play = Callable[[TableStream, float, float | str, np.random.Generator], Answers]
 Watch = Callable[[int, int], None]
 
 EPSILONS = (0.1, 1.0)
+#: The contestant that measures Sharewell's seed with the whole budget, and keeps nothing.
+SAME_SEED = "Everything once, Sharewell's seed"
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def contenders() -> tuple[Contender, ...]:
                 for seed in ("marginals(1)", "marginals(2)", "views")
             ),
         ),
-        Contender("Everything once, Sharewell's seed", _once_proposed, ("",)),
+        Contender(SAME_SEED, _once_proposed, ("",)),
         Contender(
             "Sharewell", lambda stream, epsilon, _, rng: play_proposed(stream, epsilon, rng), ("",)
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sharewell_lab import document
 from sharewell_lab.alternatives.closing import Gain
-from sharewell_lab.alternatives.comparison import Lead, Score, behind, write_scores
+from sharewell_lab.alternatives.comparison import SAME_SEED, Lead, Score, behind, write_scores
 from sharewell_lab.document import Figure as Picture
 from sharewell_lab.document import Part, Table, Text
 from sharewell_lab.estimates import IntervalEstimate, mean
@@ -73,17 +73,19 @@ def ahead(scores: Sequence[Score]) -> str:
     """In words, in how many settings Sharewell is first, and by how much it is behind elsewhere."""
     settings = sum(score.contestant == OURS for score in scores)
     leads = leads_of(scores)
-    first = settings - len({(lead.own.stream, lead.own.epsilon) for lead in leads})
+    others = {
+        (lead.own.stream, lead.own.epsilon) for lead in leads if lead.other.contestant != SAME_SEED
+    }
     words = (
-        f"*{OURS}* has the most useful answers, in total and for the worst-off analyst, in {first} of "
-        f"{settings} settings."
+        f"*{OURS}* has the most useful answers, in total and for the worst-off analyst, in "
+        f"{settings - len(others)} of {settings} settings, but for *{SAME_SEED}*."
     )
     if not leads:
         return words
     most = max(-min(lead.total.value, lead.worst_off.value) for lead in leads)
     return (
-        f"{words} In the others it is at most {100 * most:.1f} percentage points behind (its lead, with "
-        "90 % intervals over the streams):"
+        f"{words} It is at most {100 * most:.1f} percentage points behind. Its lead with 90 % intervals "
+        "over the streams, where it is behind:"
     )
 
 
