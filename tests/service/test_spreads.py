@@ -125,7 +125,7 @@ def test_the_spread_of_bins_has_that_of_the_values_in_its_interval():
     [row] = results.result(statement, noisy(statement, exact_answers(statement, data), RNG)).rows
     for number, truth in zip(row, (rows["pay"].std(), rows["pay"].var(ddof=0)), strict=True):
         assert number.interval[0] <= truth <= number.interval[1]
-    assert "half of the widest bin" in results.notes(statement)[0]
+    assert "half of the widest bin" in statement.notes[0]
 
 
 def test_subtotals_over_bins_have_the_sum_of_the_values_in_their_intervals():

@@ -154,9 +154,28 @@ class Statement:
         return cut and any(not is_public(key.source) for key in self.order)
 
     @cached_property
-    def midpoint_columns(self) -> tuple[str, ...]:
-        """The columns known only by their bins that are summed by the midpoints of the bins."""
-        return tuple(dict.fromkeys(sums.column for sums in self.edge_sums))
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the numbers of the result, whatever the answers are."""
+        found = [
+            f"{column} is stored in bins: sums and averages use each bin's midpoint, and their "
+            "intervals reach from its lower to its upper edge."
+            for column in dict.fromkeys(sums.column for sums in self.edge_sums)
+        ]
+        quantiles = [each for each in self.numbers if isinstance(each, Quantile)]
+        for column in dict.fromkeys(each.column for each in quantiles if each.has_bins):
+            found.append(f"{column} is stored in bins: a quantile is interpolated inside its bin.")
+        spreads = [each for each in self.numbers if isinstance(each, Spread)]
+        for column in dict.fromkeys(each.column for each in spreads if each.half_bin):
+            found.append(
+                f"{column} is stored in bins: a spread uses each bin's midpoint, and its interval is "
+                "wider by half of the widest bin at both ends."
+            )
+        if self.selects_by_noise:
+            found.append(
+                "Noisy numbers choose the rows, so the largest values tend to be too large. The "
+                f"intervals hold for all {len(self.group_labels):,} groups at once."
+            )
+        return tuple(found)
 
     @cached_property
     def has_average(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sharewell import wire
 from sharewell.mechanisms.base import Answer, total_cost
-from sharewell.query.expression import Average, Call, Expression, Quantile, Ratio, Spread
+from sharewell.query.expression import Average, Call, Expression, Ratio, Spread
 from sharewell.query.ranges import ANYTHING
 from sharewell.query.statement import Statement
 from sharewell.service.intervals import range_of
@@ -27,23 +27,19 @@ def result(statement: Statement, answers: Sequence[Answer], *, pay: bool = False
     fields = [numbers.column(output.source) for output in statement.outputs]
     kept = statement.select_rows(numbers.values)
     rows = tuple([tuple([field(row) for field in fields]) for row in kept])
-    about_numbers = tuple(_number_notes(statement, rows))
-    changed = any(answer.source_changed for answer in answers)
-    if changed:
+    notes = [*statement.notes, *_number_notes(statement, rows)]
+    if any(answer.source_changed for answer in answers):
         rows = tuple([tuple([_without_error(field) for field in row]) for row in rows])
-    unpaid = pay and any(answer.source == "reconstructed" for answer in answers)
+        notes.append(SOURCE_CHANGED)
+    if pay and any(answer.source == "reconstructed" for answer in answers):
+        notes.append(SHARE_USED_UP)
     payers = {answer.payer for answer in answers if answer.source != "public"}
     return wire.Result(
         columns=columns(statement),
         rows=rows,
         cost=total_cost(answers),
         paid_by=payers.pop() if len(payers) == 1 else None,
-        notes=(
-            *notes(statement),
-            *about_numbers,
-            *((SOURCE_CHANGED,) if changed else ()),
-            *((SHARE_USED_UP,) if unpaid else ()),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -64,33 +60,6 @@ def columns(statement: Statement) -> tuple[wire.ResultColumn, ...]:
     )
 
 
-# Notes
-
-
-def notes(statement: Statement) -> tuple[str, ...]:
-    """What to know about the numbers of a result."""
-    found = [
-        f"{column} is stored in bins: sums and averages use each bin's midpoint, and their intervals "
-        "reach from its lower to its upper edge."
-        for column in statement.midpoint_columns
-    ]
-    quantiles = [each for each in statement.numbers if isinstance(each, Quantile)]
-    for column in dict.fromkeys(each.column for each in quantiles if each.has_bins):
-        found.append(f"{column} is stored in bins: a quantile is interpolated inside its bin.")
-    spreads = [each for each in statement.numbers if isinstance(each, Spread)]
-    for column in dict.fromkeys(each.column for each in spreads if each.half_bin):
-        found.append(
-            f"{column} is stored in bins: a spread uses each bin's midpoint, and its interval is wider "
-            "by half of the widest bin at both ends."
-        )
-    if statement.selects_by_noise:
-        found.append(
-            "Noisy numbers choose the rows, so the largest values tend to be too large. The intervals "
-            f"hold for all {len(statement.group_labels):,} groups at once."
-        )
-    return tuple(found)
-
-
 def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Why some numbers have no value, or an interval that says nothing."""
     nulls: list[tuple[wire.Number, Expression]] = []
@@ -108,13 +77,13 @@ def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterat
                 has_whole_range |= each.interval == range_of(output.source, statement)
     if any(isinstance(source, Spread) for _, source in nulls):
         yield "NULL: the noisy sums are those of too few rows, or of values that are all the same."
-    simple = [each for each, source in nulls if not isinstance(source, Call | Spread)]
-    if any(each.source == "public" for each in simple):
-        yield "NULL: the average of an empty set, whatever the rows are."
-    if any(each.interval == ANYTHING for each in simple):
-        yield UNDETERMINED
-    if any(each.source != "public" and each.interval != ANYTHING for each in simple):
-        yield "NULL: the noisy count of the average is not positive."
+    if simple := [each for each, source in nulls if not isinstance(source, Call | Spread)]:
+        if any(each.source == "public" for each in simple):
+            yield "NULL: the average of an empty set, whatever the rows are."
+        if any(each.interval == ANYTHING for each in simple):
+            yield UNDETERMINED
+        if any(each.source != "public" and each.interval != ANYTHING for each in simple):
+            yield "NULL: the noisy count of the average is not positive."
     if any(isinstance(source, Average) for source in unbounded):
         yield "An average without an interval can have any value: its count may be 0."
     if has_whole_range:

@@ -41,7 +41,7 @@ from sharewell.service.intervals import Interval, is_undetermined, least_reliabl
 from sharewell.service.ledger.codec import encode, read_answers
 from sharewell.service.ledger.durable import DurableLedger
 from sharewell.service.numbers import is_number
-from sharewell.service.results import columns, notes
+from sharewell.service.results import columns
 from sharewell.service.state import PublicState
 from sharewell.sharing.certificate import Promise, Report, Standing, promises
 from sharewell.sharing.collective import DryRun
@@ -185,7 +185,7 @@ def quote_message(
         free=free_offer,
         means=funds,
         critical=critical,
-        notes=(*notes(statement), *((GAINS_LITTLE,) if gains_little else ())),
+        notes=(*statement.notes, *((GAINS_LITTLE,) if gains_little else ())),
     )
 
 
