@@ -14,7 +14,7 @@ from sharewell.mechanisms.base import Answer
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.curator import Curator
 from sharewell.query.statement import Statement
-from sharewell.service import results, serialization
+from sharewell.service import quotes, results
 from sharewell_lab.noise import SeededNoise
 from tests.service.test_sums import ask, mechanism_on
 
@@ -183,7 +183,7 @@ def test_what_is_charged_is_what_was_quoted():
         where, groups = rng.choice(conditions), rng.choice(["g", "ROLLUP (g)"])
         sql = f"SELECT {key} AS g, {items} FROM people WHERE {where} GROUP BY {groups}"
         statement = compile_sql(sql, FEW)
-        quoted = serialization.quote(mechanism, statement, "ann").cost
+        quoted = quotes.quote(mechanism, statement, "ann").cost
         assert ask(mechanism, statement).cost == quoted
         assert ask(mechanism, statement).cost == 0, "it was bought before"
 

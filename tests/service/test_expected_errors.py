@@ -12,8 +12,8 @@ from sharewell import Boolean, Budget, Category, DataVector, Domain, Integer, co
 from sharewell.mechanisms.base import GAUSSIAN_CRITICAL, LAPLACE_CRITICAL, Answer
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.curator import Curator
-from sharewell.service import serialization
-from sharewell.service.serialization import quote_message
+from sharewell.service import quotes
+from sharewell.service.quotes import quote_message
 from sharewell_lab.noise import SeededNoise
 from tests.service.test_sums import ask, mechanism_on
 
@@ -44,7 +44,7 @@ def test_what_is_free_is_quoted_with_the_intervals_that_it_has(data, sql):
     mechanism = mechanism_on(data, SeededNoise(1), Budget.pure(4))
     statement = compile_sql(sql, DOMAIN)
     ask(mechanism, statement)
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     found = widths(ask(mechanism, statement, pay=False))
     for offer in (quote.paid, quote.free):
         assert offer is not None
@@ -58,7 +58,7 @@ def test_what_is_free_is_quoted_with_the_intervals_that_it_has(data, sql):
 def test_what_is_paid_for_is_quoted_about_as_wide_as_it_becomes(data, sql):
     mechanism = mechanism_on(data, SeededNoise(2), Budget.pure(4))
     statement = compile_sql(sql, DOMAIN)
-    offer = serialization.quote(mechanism, statement, "ann").paid
+    offer = quotes.quote(mechanism, statement, "ann").paid
     assert offer is not None
     assert offer.cost > 0
     found = widths(ask(mechanism, statement))
@@ -73,7 +73,7 @@ def test_where_nothing_is_released_counts_are_those_of_a_stated_group(data):
     mechanism = Laplace(curator, query_budget=Fraction(1, 10))
     sql = f"SELECT {PERCENT}, MEDIAN(age), ROUND({PERCENT}, 3), STDDEV(age) FROM people"
     statement = compile_sql(sql, DOMAIN)
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     assert quote.free is None
     assert quote.paid is not None
     [percent, median, rounded, spread] = quote.paid.errors
@@ -122,7 +122,7 @@ def test_gaussian_noise_is_quoted_with_its_own_factor(data):
     mechanism = mechanism_on(data, SeededNoise(6), Budget.zcdp(1, "1e-6"))
     statement = compile_sql(f"SELECT COUNT(*), {PERCENT} FROM people WHERE town = 'a'", DOMAIN)
     ask(mechanism, statement)
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     assert quote.critical == mechanism.critical == GAUSSIAN_CRITICAL
     assert quote.free is not None
     for errors, [own] in zip(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sharewell import Boolean, Budget, Category, Curator, DataVector, Domain, Integer, compile_sql
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.service import results, serialization
+from sharewell.service import quotes, results
 from sharewell_lab.noise import SeededNoise
 from tests.service.services import answered
 
@@ -55,7 +55,7 @@ def fresh() -> CacheReconstruct:
 
 
 def quoted(mechanism: CacheReconstruct, sql: str, analyst: str) -> Fraction:
-    cost = serialization.quote(mechanism, compile_sql(sql, DOMAIN), analyst).cost
+    cost = quotes.quote(mechanism, compile_sql(sql, DOMAIN), analyst).cost
     assert cost is not None
     return cost
 

@@ -30,7 +30,7 @@ from sharewell.query.attribute import Binned, Date
 from sharewell.query.statement import Average, Statement
 from sharewell.service import intervals, results
 from sharewell.service.intervals import WIDENING, mean
-from sharewell.service.serialization import quote_message
+from sharewell.service.quotes import quote_message
 from sharewell_lab.noise import SeededNoise
 
 DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])

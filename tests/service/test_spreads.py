@@ -15,7 +15,7 @@ from sharewell.mechanisms.base import Answer
 from sharewell.query.expression import Spread
 from sharewell.query.spread import limits_of
 from sharewell.query.statement import Statement
-from sharewell.service import results, serialization
+from sharewell.service import quotes, results
 from sharewell_lab.noise import SeededNoise
 from tests.service.test_sums import ask, mechanism_on
 
@@ -156,7 +156,7 @@ def test_a_mechanism_sells_the_parts_once_and_quotes_what_they_become():
     mechanism = mechanism_on(data, SeededNoise(2), Budget.pure(40))
     statement = compile_sql("SELECT STDDEV(x), CORR(x, y) FROM people", DOMAIN)
     price = mechanism.query_budget
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     assert quote.paid is not None
     # The count, the sums and squares of x and y, and their product; and x, its square and rows by y's.
     assert quote.paid.cost == len(statement.blocks) * price == 9 * price
@@ -165,9 +165,7 @@ def test_a_mechanism_sells_the_parts_once_and_quotes_what_they_become():
     assert before - mechanism.curator.left("ann") == quote.paid.cost
     for number, truth in zip(row, (data_spread(data), 1.0), strict=True):
         assert number.interval[0] <= truth <= number.interval[1]
-    again = serialization.quote(
-        mechanism, compile_sql("SELECT VARIANCE(x), AVG(x) FROM people", DOMAIN), "ann"
-    )
+    again = quotes.quote(mechanism, compile_sql("SELECT VARIANCE(x), AVG(x) FROM people", DOMAIN), "ann")
     assert again.paid is None or again.paid.cost == 0
 
 

@@ -35,7 +35,7 @@ from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.privacy.noise import NoNoise
 from sharewell.query.measure import Measure
-from sharewell.service import results, serialization
+from sharewell.service import quotes, results, serialization
 from sharewell.service.answers import from_plain, to_plain
 from sharewell.service.intervals import fieller, quotient
 from sharewell_lab.noise import SeededNoise
@@ -195,12 +195,12 @@ def test_an_undetermined_estimate_has_no_covariance():
     free = ask(mechanism, statement, pay=False)
     assert [each.value for each in free.rows[0]] == [None, None, None]
     assert results.UNDETERMINED in free.notes
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     assert quote.free is None
     assert quote.needs_paying
     paid = ask(mechanism, statement)
     assert all(math.isfinite(float(each)) for each in paid.rows[0])
-    assert serialization.quote(mechanism, statement, "ann").cost == 0
+    assert quotes.quote(mechanism, statement, "ann").cost == 0
 
 
 # Quotes
@@ -210,7 +210,7 @@ def test_an_average_is_quoted_in_its_own_unit():
     data = table(PEOPLE, wages(4, 5000))
     mechanism = mechanism_on(data, SeededNoise(4), Budget.pure(4))
     statement = compile_sql("SELECT AVG(wage), SUM(wage) FROM people", PEOPLE)
-    quote = serialization.quote(mechanism, statement, "ann")
+    quote = quotes.quote(mechanism, statement, "ann")
     assert quote.paid is not None
     [average, total] = quote.paid.errors
     assert average is not None
@@ -235,7 +235,7 @@ def test_where_nothing_is_released_the_population_gives_the_size_of_a_group():
     mechanism = Laplace(curator, query_budget=Fraction(1, 100))
     statement = compile_sql("SELECT state, AVG(wage) FROM people GROUP BY state", PEOPLE)
     for population, size in ((None, 1000), (600, 300), (1_000_000, 1000)):
-        quote = serialization.quote(mechanism, statement, "ann", population=population)
+        quote = quotes.quote(mechanism, statement, "ann", population=population)
         assert quote.paid is not None
         assert quote.paid.group_sizes == ((size, size),)
 

@@ -39,7 +39,7 @@ from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import compile_sql, compiled_before
 from sharewell.query.sql.people import count_people
 from sharewell.query.statement import Statement
-from sharewell.service import results, serialization
+from sharewell.service import quotes, results, serialization
 from sharewell.service.answers import estimate_seconds, require_exact, would_buy
 from sharewell.service.certificate_worker import CertificateWorker
 from sharewell.service.ledger import DurableLedger, open_ledger
@@ -220,7 +220,7 @@ class DatasetService:
             check()
         try:
             with cancelled_by(check):
-                return serialization.quote(mechanism, statement, analyst, self.config.population)
+                return quotes.quote(mechanism, statement, analyst, self.config.population)
         finally:
             turn.release()
 
