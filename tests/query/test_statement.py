@@ -205,7 +205,7 @@ def test_a_sum_over_bins_and_an_equal_sum_of_constants_share_a_block_but_no_limi
     domain = Domain([Binned("x", [0, 10, 20])])
     both = compile_sql("SELECT SUM(x), SUM(CASE WHEN x < 10 THEN 5 ELSE 15 END) FROM people", domain)
     assert [output.source for output in both.outputs] == [Aggregate(0, edges=0), Aggregate(0)]
-    assert both.midpoint_columns == ("x",)
+    assert [sums.column for sums in both.edge_sums] == ["x"]
 
 
 def test_columns_whose_midpoints_are_all_zero_share_a_block_but_no_limits():

@@ -46,10 +46,11 @@ Wait = Annotated[float, Query(ge=0, le=60, description="The longest time to wait
 
 @router.post(
     "/ask",
+    response_model=wire.Ticket,
     openapi_extra=describe_body(wire.Question),
     responses=describe(402, 408, 409, 413, 415, 422) | {202: {"model": wire.Ticket}},
 )
-async def ask(caller: Analyst, request: Request, response: Response) -> wire.Ticket:
+async def ask(caller: Analyst, request: Request) -> Response:
     """Ask a question.
 
     The answer comes in the first release slot in which it is ready. If a scheduler makes the question
@@ -82,10 +83,12 @@ async def ask(caller: Analyst, request: Request, response: Response) -> wire.Tic
     caller.dataset.ledger_failed_at = time.monotonic() if has_failed else None
     if problem is not None:
         raise ProblemException(status_of(problem.code), problem)
+    status, headers = 200, {}
     if ticket.state == "waiting":
-        response.status_code = 202
-        response.headers["Location"] = f"/v1/datasets/{service.name}/tickets/{ticket.number}"
-    return ticket
+        status = 202
+        headers["Location"] = f"/v1/datasets/{service.name}/tickets/{ticket.number}"
+    # Written here: FastAPI would validate it once more.
+    return Response(ticket.model_dump_json(), status, headers, media_type="application/json")
 
 
 @router.post(
