@@ -23,7 +23,7 @@ from sharewell.errors import LedgerCorrupt, SharewellError
 from sharewell.mechanisms.base import is_seed
 from sharewell.privacy import measurement
 from sharewell.privacy.ledger import Charged, Event, MemoryLedger, QuestionLedger, Released
-from sharewell.query.block import ParallelBlock
+from sharewell.query import block as query_block
 from sharewell.service.dataset import DatasetService
 from sharewell.service.ledger import open_ledger
 from sharewell.service.tokens import TokenStore
@@ -222,6 +222,6 @@ def test_a_wrong_unit_of_a_sum_is_found(neighbours, monkeypatch):
     """Half of the truth, which is what a bound alone charges for values on both sides of 0."""
     block = compile_sql(ASKED[1][1], CONFIG.domain).blocks[1].primitive.filled[0]
     assert has_own_units(block, neighbours)
-    units = ParallelBlock.units
-    monkeypatch.setattr(ParallelBlock, "units", lambda self, kind: units(self, kind) // 2)
+    unit = query_block._unit
+    monkeypatch.setattr(query_block, "_unit", lambda query, kind: unit(query, kind) // 2)
     assert not has_own_units(block, neighbours)
