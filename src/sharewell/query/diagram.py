@@ -191,6 +191,7 @@ def of_vector(weights: NDArray[Any], child: Node) -> Scaled:
 def product(sizes: Sequence[int], vectors: Mapping[int, NDArray[Any]]) -> Scaled:
     """Multiply one weight vector per attribute, keyed by level; missing attributes have weight 1."""
     last = max(vectors, default=-1)
+    spend(last + 1)
     scale, node = 1, ones(*sizes[last + 1 :])
     for level in range(last, -1, -1):
         if level not in vectors:

@@ -66,7 +66,7 @@ class GroupKey:
 
     labels: tuple[Label, ...] = field(repr=False)
     ranks: tuple[int | None, ...] = field(repr=False)
-    values: tuple[Any, ...] = field(default=(), repr=False)
+    values: tuple[Any, ...] = field(default=(), repr=False, hash=False)
     type: Type = "text"
 
 
@@ -157,13 +157,14 @@ class Quantile:
 
     `counts` has one form for each value in each row of the result, and `crossings` the rows up to a
     value less the fraction of all. `ends` are the least and the most that a row counted with a value may
-    have: the same number, or the edges of its bin. One of dates, which are numbered by days, is shown in
-    three columns: itself and, by `bound`, the ends of its interval.
+    have: the same number, or the edges of its bin; the column implies them, and to hash many fractions
+    is slow. One of dates, which are numbered by days, is shown in three columns: itself and, by `bound`,
+    the ends of its interval.
     """
 
     column: str
     fraction: Fraction
-    ends: tuple[tuple[Fraction, Fraction], ...] = field(repr=False)
+    ends: tuple[tuple[Fraction, Fraction], ...] = field(repr=False, hash=False)
     counts: tuple[tuple[int, ...], ...] = field(repr=False)
     crossings: tuple[tuple[int, ...], ...] = field(repr=False)
     continuous: bool = True

@@ -212,6 +212,7 @@ class LinearQuery:
             if node.children == (diagram.TERMINAL,):
                 return 1, diagram.ones(node.size)
             if node not in memo:
+                diagram.spend(1)
                 parts = [visit(child) for child in node.children]
                 memo[node] = diagram.make(node.size, node.starts, node.weights, node.which, parts)
             return memo[node]

@@ -14,7 +14,7 @@ DOMAIN = Domain([Integer("age", 0, 85), Category("school", LEVELS), Category("se
 COUNT = "SELECT COUNT(*) FROM people"
 MOST = 10_000
 #: More calls than any question may take: some seconds, and about as many as 100 kB of conditions take.
-MAX_CALLS = 1_500_000
+MAX_CALLS = 2_500_000
 
 
 class TooManyCalls(BaseException):
@@ -105,3 +105,33 @@ def test_a_cube_of_too_many_columns_is_refused():
     columns = repeated(lambda i: f"age + {i}", 13, ", ")
     with pytest.raises(QueryError, match="too many grouping sets"):
         compile_anew(f"{COUNT} GROUP BY CUBE ({columns})", DOMAIN, "people")
+
+
+def test_as_many_columns_are_compiled_as_postgresql_has():
+    with pytest.raises(QueryTooComplex, match=r"SELECT lists 1,665 columns; the limit is 1,664\."):
+        compile_anew(f"SELECT {', '.join(['COUNT(*)'] * 1665)} FROM people", DOMAIN, "people", MOST)
+    columns = ", ".join(["COUNT(*)"] * 1664)
+    assert len(compile_anew(f"SELECT {columns} FROM people", DOMAIN, "people", MOST).outputs) == 1664
+
+
+def test_a_longer_list_of_columns_that_was_accepted_once_is_still_read():
+    text = f"SELECT {', '.join(['COUNT(*)'] * 1665)} FROM people"
+    assert len(compile_anew(text, DOMAIN, "people").outputs) == 1665
+
+
+#: Aggregates that take long to compile, of one condition each.
+AGGREGATES = {
+    "filters": lambda i: f"COUNT(*) FILTER (WHERE age <= {i % 80} AND school < '{'bdgntx'[i % 6]}')",
+    "cases": lambda i: f"SUM(CASE WHEN age < {i % 86} THEN age ELSE {i} END)",
+    "averages": lambda i: f"AVG(CASE WHEN age > {i % 86} THEN age END)",
+    "quantiles": lambda i: f"MEDIAN(age) FILTER (WHERE school > '{i}')",
+    "spreads": lambda i: f"STDDEV(age) FILTER (WHERE school > '{i}')",
+    "products": lambda i: f"CORR(age, age + {i})",
+    "likes": lambda i: f"COUNT(*) FILTER (WHERE school LIKE '%{i}%')",
+}
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES.values(), ids=AGGREGATES)
+def test_many_aggregates_cannot_make_much_work(aggregate):
+    conditions = repeated(lambda i: f"{aggregate(i)} > {i}", 1_200, " OR ")
+    assert calls(f"SELECT COUNT(*) FROM people HAVING {conditions}") < MAX_CALLS

@@ -17,7 +17,7 @@ from sqlglot import exp
 from sharewell.errors import QueryTooComplex, SqlError
 from sharewell.query.diagram import limited
 from sharewell.query.domain import Domain
-from sharewell.query.sql.grammar import parse, too_deep
+from sharewell.query.sql.grammar import check_columns, parse, too_deep
 from sharewell.query.sql.rewrite import rewrite
 from sharewell.query.sql.schema import describe
 from sharewell.query.sql.select import UNLIMITED, compile_select, too_large
@@ -25,8 +25,8 @@ from sharewell.query.sql.text import Source, normalize_sql
 from sharewell.query.sql.union import compile_union
 from sharewell.query.statement import Statement
 
-#: The maximum work of a new question, in steps of about 8 us; each number of the result allows more.
-MAX_STEPS = 50_000
+#: The maximum work of a new question, in steps of 8 to 20 us; each number of the result allows more.
+MAX_STEPS = 36_000
 
 __all__ = ["Statement", "compile_sql", "compiled_before", "normalize_sql"]
 
@@ -87,6 +87,8 @@ def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -
     try:
         with source.collected():
             tree = parse(source)
+            if most != UNLIMITED:
+                check_columns(tree, source)
             if isinstance(tree, exp.Union):
                 statement = compile_union(tree, source, most)
             else:

@@ -34,7 +34,7 @@ from sharewell.query.functions import OTHER
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate, leaves_of
-from sharewell.query.sql.cells import CellValues, evaluate_cells
+from sharewell.query.sql.cells import STEPS_OF_EXPRESSION, CellValues, evaluate_cells
 from sharewell.query.sql.conditions import ColumnTruth, ColumnTruths, Conditions, is_null
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.spreads import compile_products, compile_spread
@@ -49,6 +49,8 @@ COUNT_IF = {f"COUNT_IF{CALL}", f"COUNTIF{CALL}"}
 #: The maximum number of branches of a CASE, times cells of its columns, that are compared one by one,
 #: and how many of them in the time of one step of a diagram.
 MAX_CASE_CELLS, CELLS_OF_STEP = 2**25, 2**12
+#: How many steps it takes to compile an aggregate, besides those of its diagrams.
+STEPS_OF_AGGREGATE = 28
 
 #: What a row adds to a sum, and the rows that have a number.
 _Weighted = tuple[LinearQuery, LinearQuery]
@@ -226,6 +228,7 @@ class Aggregates(Conditions):
 
     def _case(self, node: exp.Case, *, counted: bool = True) -> _Weighted:
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""
+        spend(STEPS_OF_EXPRESSION)
         zero, default = LinearQuery.zero(self.source.domain), node.args.get("default") or exp.Null()
         results = [*(each.args["true"] for each in node.args["ifs"]), default]
         # Equal results are compiled once; numbers are on one grid.
@@ -339,6 +342,7 @@ class Aggregates(Conditions):
 
 def compile_aggregate(draft: Draft, node: exp.Expr) -> Expression:
     """Compile an aggregate, and add its queries to those of the statement."""
+    spend(STEPS_OF_AGGREGATE)
     inner = node.this if isinstance(node, exp.Filter) else node
     if isinstance(inner, exp.Anonymous) and inner.name not in COUNT_IF:
         return compile_spread(draft, node, inner)

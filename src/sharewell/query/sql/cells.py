@@ -40,6 +40,8 @@ MAX_VALUES = 2**17
 MAX_WORK = 2**22
 #: How many steps of a diagram it takes to make the node of a set of cells; how many are found in one.
 STEPS_OF_SET, SETS_OF_STEP = 8, 8
+#: How many it takes to evaluate an expression, however few its values are.
+STEPS_OF_EXPRESSION = 24
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class ExpressionColumn(Column):
 
 def evaluate_cells(source: Source, node: exp.Expr, expression: Expression) -> CellValues:
     """Evaluate an expression of columns on every cell; refuse one that divides a bin."""
+    spend(STEPS_OF_EXPRESSION)
     domain = source.domain
     fields = _fields(expression)
     levels = tuple(sorted({each.column.level for each in fields}))

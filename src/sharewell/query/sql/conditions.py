@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from sharewell.errors import CutsThroughBin, SqlError, Suggestion, UnknownName
 from sharewell.query.attribute import Boolean, BoundInsideCell, Category, Date, Mask, Ordered
+from sharewell.query.diagram import spend
 from sharewell.query.domain import Column
 from sharewell.query.expression import Call, Expression, Field, type_of
 from sharewell.query.expression import Constant as ConstantExpression
@@ -49,6 +50,8 @@ OPERATORS: dict[str, Callable[[str, str], bool]] = {
     ">=": operator.ge,
 }
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: How many steps of a diagram it takes to read a pattern, and how many labels are compared in one.
+STEPS_OF_PATTERN, LABELS_OF_STEP = 16, 16
 _LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *SYMBOLS}
 
 
@@ -229,6 +232,7 @@ class Conditions:
     def _text_order(self, column: Column, symbol: str, constant: str) -> Truth:
         """Return where text comes before or after a constant, character by character."""
         compare = OPERATORS[symbol]
+        spend(len(column.labels) // LABELS_OF_STEP)
         true, unknown = np.zeros((2, len(column.labels)), dtype=np.bool_)
         for at, label in enumerate(column.labels):
             true[at] = isinstance(label, str) and compare(label, constant)
@@ -308,6 +312,7 @@ class Conditions:
             return evaluate_cells(self.source, node, found).truth(self.source.domain)
         if operand.is_text:
             labels = [label for label in operand.labels if isinstance(label, str)]
+            spend(STEPS_OF_PATTERN + len(labels) // LABELS_OF_STEP)
             folded = str.lower if isinstance(node, exp.ILike) else str
             longest = max(len(folded(label)) for label in labels)
             matches = like_matcher(node, self.source, folded(pattern), escape, longest)

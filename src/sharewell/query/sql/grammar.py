@@ -30,6 +30,13 @@ MAX_NESTING = 100
 #: The maximum depth of the tree; a chain of ANDs, or of ORs, counts as one level. Each level takes up to
 #: three nested calls: here, and for HAVING again once the answers are paid for.
 MAX_DEPTH = 2 * MAX_NESTING + 20
+#: The maximum number of columns that a clause of a new question lists, as in PostgreSQL.
+MAX_COLUMNS = 1664
+_LISTS_OF_COLUMNS: dict[type[exp.Expr], str] = {
+    exp.Select: "SELECT",
+    exp.Group: "GROUP BY",
+    exp.Order: "ORDER BY",
+}
 
 
 def _types(names: str) -> tuple[TokenType, ...]:
@@ -411,6 +418,16 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
     if not source.mistakes:  # otherwise it is refused in any case
         _check_census(source, words, names, written_by)
     return tree
+
+
+def check_columns(tree: exp.Expr, source: Source) -> None:
+    """Refuse lists of too many columns."""
+    for node in tree.find_all(*_LISTS_OF_COLUMNS):
+        if len(node.expressions) > MAX_COLUMNS:
+            clause = _LISTS_OF_COLUMNS[type(node)]
+            message = f"{clause} lists {len(node.expressions):,} columns; the limit is {MAX_COLUMNS:,}."
+            hint = "Split the question, or use GROUP BY in place of many conditions."
+            raise source.error(node.expressions[MAX_COLUMNS], message, hint, QueryTooComplex)
 
 
 def _value_tokens(node: exp.Expr) -> tuple[TokenType, ...]:

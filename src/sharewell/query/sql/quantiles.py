@@ -33,6 +33,8 @@ _DISCRETE = {"QUANTILE", "QUANTILE_DISC", "PERCENTILE_DISC"}
 MAX_VALUES = 2**13
 #: How many steps of a diagram it takes to copy a quantile for one of its fractions.
 STEPS_OF_COPY = 8
+#: How many more steps each count of a histogram allows.
+STEPS_OF_COUNT = 4
 
 
 class Histogram(NamedTuple):
@@ -231,7 +233,7 @@ def _histogram(draft: Draft, column: Column, known: LinearQuery) -> Histogram:
     groups, values = draft.groups, len(column.attribute.values)
     finest = Groups([*groups.columns, column])
     chosen = [at for at, each in enumerate(finest.keys) if each[-1] < values]
-    allow(2 * len(chosen) * len(draft.source.domain.shape))
+    allow(STEPS_OF_COUNT * len(chosen))
     block = draft.forms.add_block(finest.split(known).take(chosen))
     by_group: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     for at, chosen_at in enumerate(chosen):

@@ -28,7 +28,7 @@ from sharewell.query.expression import (
     type_of,
 )
 from sharewell.query.linear import LinearQuery
-from sharewell.query.sql.aggregates import AGGREGATES, Aggregates, compile_aggregate
+from sharewell.query.sql.aggregates import AGGREGATES, STEPS_OF_AGGREGATE, Aggregates, compile_aggregate
 from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_cells
 from sharewell.query.sql.expressions import Translator
 from sharewell.query.sql.forms import Forms, Terms, simplified
@@ -59,6 +59,8 @@ MAX_STEPS_OF_ROWS = 2**22
 #: How many steps of a diagram it takes to simplify a function of results; how many values of it, and how
 #: many groups, are computed in one.
 STEPS_OF_FUNCTION, VALUES_OF_STEP, GROUPS_OF_STEP = 2, 32, 2
+#: How many more each number of a result allows.
+STEPS_OF_NUMBER = 8
 
 #: A name as it is matched: whether it is quoted, and else case-folded. None matches no alias.
 NameKey = tuple[bool, str] | None
@@ -315,6 +317,7 @@ class Draft(Translator):
             case exp.Window():
                 return compile_window(self, node)
             case exp.Anonymous() | exp.Filter() | exp.WithinGroup() if is_quantile(node):
+                spend(STEPS_OF_AGGREGATE)
                 return compile_quantile(self, node)
             case exp.Anonymous() | exp.Filter() if _is_aggregate(node):
                 return compile_aggregate(self, node)
@@ -350,7 +353,7 @@ class Draft(Translator):
         if total not in self.totals:
             self.check_size(node, self.forms.size + len(self.groups.keys))
             # A sum over bins is split into groups three times: by midpoints, lower and upper edges.
-            allow(6 * len(self.groups.keys) * len(self.source.domain.shape))
+            allow(STEPS_OF_NUMBER * (len(self.groups.keys) - 1))
             self.totals[total] = self.forms.add_block(self.groups.split(total))
         return self.totals[total]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from sharewell.query.attribute import Binned, Integer
-from sharewell.query.diagram import MAX_WEIGHT
+from sharewell.query.diagram import MAX_WEIGHT, spend
 from sharewell.query.expression import Expression, Linear, Ratio, Spread
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
@@ -28,6 +28,10 @@ from sharewell.query.sql.text import shortened
 
 if TYPE_CHECKING:
     from sharewell.query.sql.select import Draft
+
+
+#: How many steps of a diagram it takes to compile a sum of products, besides two for each attribute.
+STEPS_OF_SUM = 32
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,7 @@ class ProductSums:
     def sum(self, *factors: _Variable) -> list[Terms]:
         """Return the sum of a product in each row of the result, as a combination of answers."""
         domain = self.draft.source.domain
+        spend(STEPS_OF_SUM + 2 * len(domain.shape))
         measures = [each.measure for each in factors if each.measure is not None]
         found = domain.product_vector(measures, [each.measure for each in self.given if each.measure])
         if found is None:
