@@ -304,6 +304,20 @@ def test_the_numbers_that_quantiles_add_up_count_as_work():
         assert service.find_light(quantiles(2), "ann") is None, "and shown beside the event loop"
 
 
+def test_the_functions_of_a_result_count_as_work():
+    """To find the ranges of 300 functions in each of 1,600 rows took 5 seconds."""
+
+    def text(branches: int) -> str:
+        sizes = " ".join(f"WHEN COUNT(*) > {at} THEN {at}" for at in range(branches))
+        return f"SELECT a, b, CASE {sizes} END AS n FROM people GROUP BY a, b"
+
+    with serve(parse_config(WIDE.format(seed="identity", high=39))) as service:
+        for refused in (partial(service.ask, pay=False), service.quote):
+            with pytest.raises(QueryTooComplex, match=r"takes about \d\.\d s"):
+                refused("ann", text(300))
+        assert service.quote("ann", text(2)).cost
+
+
 def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():
     """A seed of 625 cells for next to nothing: no double holds both it and a paid answer."""
     text = WIDE.format(seed="identity", high=24) + 'seed_fraction = "1/100000000"'

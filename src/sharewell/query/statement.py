@@ -37,6 +37,7 @@ from sharewell.query.expression import (
     evaluate,
     is_public,
     numbers,
+    size_of,
 )
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import balanced
@@ -132,6 +133,15 @@ class Statement:
         rows = len(self.group_labels) if self.limit is None else min(len(self.group_labels), self.limit)
         shown = sum(not isinstance(output.source, GroupKey) for output in self.outputs)
         return max(self.starts[-1], rows * shown)
+
+    @cached_property
+    def computed(self) -> tuple[int, int]:
+        """How many functions are evaluated for the rows that are shown, and to choose them."""
+        groups = len(self.group_labels)
+        rows = groups if self.limit is None else min(groups, self.limit)
+        chosen = [self.having, *(key.source for key in self.order)]
+        shown = [output.source for output in self.outputs]
+        return rows * sum(map(size_of, shown)), groups * sum(map(size_of, (*chosen, *shown)))
 
     @cached_property
     def nbytes(self) -> int:

@@ -25,6 +25,8 @@ Answers = tuple[Answer, ...]
 OPERATIONS_PER_SECOND, SECONDS_PER_NUMBER = 1e9, 2e-4
 #: For each term of a linear combination, whose error is computed with its answer.
 SECONDS_PER_TERM = 1.2e-5
+#: For each function whose range is found for a number that is shown, and for each that is evaluated.
+SECONDS_PER_RANGE, SECONDS_PER_FUNCTION = 1e-5, 2e-6
 #: The maximum number of terms of a statement's linear combinations whose covariances a quote has.
 MAX_QUOTED_TERMS = 1024
 
@@ -45,6 +47,8 @@ def answer_steps(
 def estimate_seconds(mechanism: Mechanism, statement: Statement, limits: Service, *, pay: bool) -> float:
     """The estimated seconds that a quote or an answer takes; refuses more than the limits allow."""
     seconds = statement.size * SECONDS_PER_NUMBER + sum(map(len, statement.forms)) * SECONDS_PER_TERM
+    ranges, functions = statement.computed
+    seconds += ranges * SECONDS_PER_RANGE + functions * SECONDS_PER_FUNCTION
     work: list[Work] = []
     if seconds <= limits.max_seconds:
         work += [mechanism.work(block, pay=pay) for block in statement.blocks]

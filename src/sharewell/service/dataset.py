@@ -235,7 +235,8 @@ class DatasetService:
         statement = compiled_before(sql, self.config.domain, table=self.name)
         if statement is None or statement.size > min(LIGHT, limits.most_numbers):
             return None
-        return statement if sum(map(len, statement.forms)) <= LIGHT_TERMS else None
+        work = sum(map(len, statement.forms)) + sum(statement.computed)
+        return statement if work <= LIGHT_TERMS else None
 
     def submit(
         self,

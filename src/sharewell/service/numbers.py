@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -83,6 +84,7 @@ class RowNumbers:
         self._widened: dict[float, Sequence[Answer]] = {1.0: answers}
         # By identity: the hash of a ratio is that of all its rows.
         self._columns: dict[int, Sequence[Any]] = {}
+        self._ranks: dict[int, tuple[str, Sequence[Interval]]] = {}
         if statement.forms:
             # Many rows may share a form, such as the total of all: it is looked at once.
             self._form_value = cache(self._form_value_of)
@@ -375,40 +377,41 @@ class RowNumbers:
 
     def _rank(self, leaf: Rank, row: int) -> wire.Number:
         value = float(self._values_of(leaf)[row])
-        source, interval = self._ranked(leaf)
-        return wire.Number(value=value, interval=interval(row), source=source)
+        if id(leaf) not in self._ranks:
+            self._ranks[id(leaf)] = self._sources(leaf), self._rank_intervals(leaf)
+        source, intervals = self._ranks[id(leaf)]
+        return wire.Number(value=value, interval=intervals[row], source=source)
 
-    def _ranked(self, leaf: Rank) -> tuple[str, Callable[[int], Interval | None]]:
-        """How far a row may move: past those whose intervals overlap with its own."""
+    def _rank_intervals(self, leaf: Rank) -> Sequence[Interval]:
+        """How far each row may move: past those whose intervals overlap with its own."""
         key: OrderKey = leaf.order[0]
-        source = self._sources(leaf)
         rows = range(len(self.statement.group_labels))
         if all(is_public(each.source) for each in leaf.order):
-            exact = self._values_of(leaf)
-            return source, lambda row: (float(exact[row]), float(exact[row]))
+            return [(float(exact), float(exact)) for exact in self._values_of(leaf)]
         if is_public(key.source):
             ranks = self.statement.order_values(key, self.values)
             ends: list[Range | None] = [None if r is None else (float(r), float(r)) for r in ranks]
         else:
             count = len(rows) * len(list(numbers(key.source)))
             ends = [self._bounds(key.source, row, self._widening(count)) for row in rows]
+        members: dict[int, list[int]] = {}
+        for row in rows:
+            members.setdefault(leaf.partitions[row], []).append(row)
+        found: list[Interval] = [(1.0, 1.0)] * len(rows)
         sign = -1 if key.descending else 1
-
-        def interval(row: int) -> Interval | None:
-            own = ends[row]
-            peers = [at for at in rows if leaf.partitions[at] == leaf.partitions[row] and at != row]
-            if own is None or any(ends[at] is None for at in peers):
-                return 1.0, len(peers) + 1.0
-            low, high = sorted(sign * end for end in own)
-            before = after = 0
-            for at in peers:
-                least, most = sorted(sign * end for end in ends[at] or own)
-                before += most < low
-                after += least > high
-            first = before if leaf.kind != "DENSE_RANK" else min(before, 1)
-            return 1.0 + first, 1.0 + len(peers) - after
-
-        return source, interval
+        for own in members.values():
+            known = [each for row in own if (each := ends[row]) and not any(map(math.isnan, each))]
+            if len(known) < len(own):
+                for row in own:
+                    found[row] = 1.0, float(len(own))
+                continue
+            spans = [sorted(sign * end for end in each) for each in known]
+            least, most = (sorted(span[side] for span in spans) for side in (0, 1))
+            for row, (low, high) in zip(own, spans, strict=True):
+                before = bisect_left(most, low)
+                first = before if leaf.kind != "DENSE_RANK" else min(before, 1)
+                found[row] = 1.0 + first, float(bisect_right(least, high))
+        return found
 
     def _sources(self, leaf: Rank) -> str:
         used = [each for key in leaf.order for each in numbers(key.source)]

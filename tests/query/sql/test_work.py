@@ -14,14 +14,16 @@ DOMAIN = Domain([Integer("age", 0, 85), Category("school", LEVELS), Category("se
 COUNT = "SELECT COUNT(*) FROM people"
 MOST = 10_000
 #: More calls than any question may take: some seconds, and about as many as 100 kB of conditions take.
-MAX_CALLS = 2_500_000
+MAX_CALLS = 1_500_000
+#: About how many calls are made in the longest time that one step stands for.
+MAX_CALLS_OF_STEP = 200
 
 
 class TooManyCalls(BaseException):
     """A text that takes too long; no error of the compiler, which might handle it."""
 
 
-def calls(text: str) -> int:
+def calls(text: str, domain: Domain = DOMAIN, steps: int = MAX_STEPS) -> int:
     """Compile a text as a new question, and count the calls."""
     count = 0
 
@@ -33,8 +35,8 @@ def calls(text: str) -> int:
 
     sys.setprofile(counted)
     try:
-        with limited(MAX_STEPS):
-            compile_anew(text, DOMAIN, "people", MOST)
+        with limited(steps):
+            compile_anew(text, domain, "people", MOST)
     except QueryError:
         pass
     finally:
@@ -114,6 +116,11 @@ def test_as_many_columns_are_compiled_as_postgresql_has():
     assert len(compile_anew(f"SELECT {columns} FROM people", DOMAIN, "people", MOST).outputs) == 1664
 
 
+def test_a_count_of_nothing_is_refused():
+    with pytest.raises(QueryError, match="The aggregate has no argument"):
+        compile_anew("SELECT COUNT(DISTINCT ) FROM people", DOMAIN, "people")
+
+
 def test_a_longer_list_of_columns_that_was_accepted_once_is_still_read():
     text = f"SELECT {', '.join(['COUNT(*)'] * 1665)} FROM people"
     assert len(compile_anew(text, DOMAIN, "people").outputs) == 1665
@@ -133,5 +140,22 @@ AGGREGATES = {
 
 @pytest.mark.parametrize("aggregate", AGGREGATES.values(), ids=AGGREGATES)
 def test_many_aggregates_cannot_make_much_work(aggregate):
-    conditions = repeated(lambda i: f"{aggregate(i)} > {i}", 1_200, " OR ")
-    assert calls(f"SELECT COUNT(*) FROM people HAVING {conditions}") < MAX_CALLS
+    conditions = repeated(lambda i: f"{aggregate(i)} > {i}", 120, " OR ")
+    text = f"SELECT COUNT(*) FROM people HAVING {conditions}"
+    assert calls(text, steps=MAX_STEPS // 10) < MAX_CALLS_OF_STEP * MAX_STEPS // 10
+
+
+#: Clauses over all groups of a result: of 16 kB, which is what the service accepts.
+OVER_GROUPS = {
+    "sorted by labels": lambda i: f"age + {i}",
+    "sorted by numbers": lambda i: f"n + {i}",
+    "sorted by functions": lambda i: f"ABS(n - {i})",
+}
+
+
+@pytest.mark.parametrize("key", OVER_GROUPS.values(), ids=OVER_GROUPS)
+def test_clauses_over_many_groups_cannot_make_much_work(key):
+    groups = Domain([Integer("age", 0, 85), Integer("code", 0, 9)])
+    text = "SELECT age, code, COUNT(*) AS n FROM people GROUP BY age, code ORDER BY "
+    text += repeated(key, 130, ", ")
+    assert calls(text, groups, MAX_STEPS // 10) < MAX_CALLS_OF_STEP * MAX_STEPS // 10

@@ -115,10 +115,11 @@ class Aggregates(Conditions):
         if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
             hint = "Use COUNT, SUM or AVG, each with at most one FILTER."
             raise self.source.error(node, "Unsupported aggregate.", hint)
-        if node.this is None or isinstance(node.this, exp.Star):
+        is_distinct = isinstance(node.this, exp.Distinct)
+        if not (node.this.expressions if is_distinct else node.this) or isinstance(node.this, exp.Star):
             hint = "Write COUNT(*), or name a column."
             raise self.source.error(node, "The aggregate has no argument.", hint)
-        if isinstance(node.this, exp.Distinct):
+        if is_distinct:
             raise self._distinct(node)
         argument = node.this.unnest()
         if isinstance(node, exp.Count):

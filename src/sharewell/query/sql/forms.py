@@ -24,9 +24,11 @@ from sharewell.query.expression import (
 #: The maximum number of coefficients of all forms of a statement, and of all that are computed for them.
 MAX_TERMS = 2**20
 MAX_COMPUTED = 2**21
-#: How many coefficients are computed in the time of one step of a diagram.
-TERMS_OF_STEP = 16
+#: How many coefficients are computed in the time of one step of a diagram, and in that of a form without
+#: any.
+TERMS_OF_STEP, TERMS_OF_FORM = 16, 8
 
+ONE = Fraction(1)
 #: The coefficients of one number, by the place of the answer.
 Terms = dict[int, Fraction]
 
@@ -43,6 +45,7 @@ class Forms:
     _places: dict[tuple[tuple[int, tuple[int, int]], ...], int] = field(default_factory=dict)
     _terms: int = 0
     _computed: int = 0
+    _work: int = 0
 
     def add_block(self, block: ParallelBlock) -> int:
         """Add a block, and return its number."""
@@ -63,7 +66,7 @@ class Forms:
 
     def append(self, form: Form) -> int:
         """Add a form that there is none like, and return its place."""
-        spend(len(form) // (2 * TERMS_OF_STEP))
+        self._count(len(form) // 2)
         self._terms += len(form)
         if self._terms > MAX_TERMS:
             raise _too_many()
@@ -72,11 +75,17 @@ class Forms:
 
     def compute(self, terms: Terms) -> Terms:
         """Return terms that were computed, and refuse those beyond what a statement may compute."""
-        spend(len(terms) // TERMS_OF_STEP)
+        self._count(len(terms))
         self._computed += len(terms)
         if self._computed > MAX_COMPUTED:
             raise _too_many()
         return terms
+
+    def _count(self, terms: int) -> None:
+        """Count the work of one form."""
+        before = self._work // TERMS_OF_STEP
+        self._work += terms + TERMS_OF_FORM
+        spend(self._work // TERMS_OF_STEP - before)
 
     def scaled(self, rows: Sequence[Terms], factors: Sequence[Fraction]) -> list[Terms]:
         """Multiply the terms of every row by its factor; rows that share both are computed once."""
@@ -107,7 +116,8 @@ class Forms:
                 shared = {at: self.compute(dict(self.forms[at])) for at in dict.fromkeys(forms)}
                 return [shared[at] for at in forms]
             case Aggregate(block, None, count, middle):
-                found: list[Terms] = [{self.starts[block] + row: Fraction(1)} for row in range(rows)]
+                self._count(TERMS_OF_FORM * rows)
+                found: list[Terms] = [{self.starts[block] + row: ONE} for row in range(rows)]
                 if count is not None:
                     for row, own in enumerate(found):
                         own[self.starts[count] + row] = middle

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sharewell.query.attribute import Boolean, Category, Integer
 from sharewell.query.block import GroupedBlock, ParallelBlock
+from sharewell.query.diagram import spend
 from sharewell.query.domain import Column
 from sharewell.query.expression import GroupKey
 from sharewell.query.functions import Type
@@ -28,6 +29,8 @@ AnyColumn = Column | JointColumn
 MAX_ROLLED_UP: dict[type[exp.Expr], int] = {exp.Rollup: 64, exp.Cube: 12}
 GROUPING_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 TOO_MANY_SETS = ("There are too many grouping sets.", "List fewer columns.")
+#: How many values of a column of the result are found in the time of one step of a diagram.
+ROWS_OF_STEP = 2
 
 
 class Groups:
@@ -113,6 +116,7 @@ class Groups:
         if (of_group[of_cell.ravel()] != found.codes.ravel()).any():
             raise not_grouped(source, node)
         codes = of_group.reshape(sizes)
+        spend(len(self.rows) // ROWS_OF_STEP)
         shown = []
         for row in self.rows:
             group: tuple[int, ...] = ()

@@ -31,7 +31,7 @@ from sharewell.query.linear import LinearQuery
 from sharewell.query.sql.aggregates import AGGREGATES, STEPS_OF_AGGREGATE, Aggregates, compile_aggregate
 from sharewell.query.sql.cells import ExpressionColumn, JointColumn, evaluate_cells
 from sharewell.query.sql.expressions import Translator
-from sharewell.query.sql.forms import Forms, Terms, simplified
+from sharewell.query.sql.forms import ONE, Forms, Terms, simplified
 from sharewell.query.sql.grammar import AGGREGATE_FUNCTIONS, CALL
 from sharewell.query.sql.groups import (
     GROUPING_SETS,
@@ -345,8 +345,8 @@ class Draft(Translator):
         """Return the answer of a block in every row of the result, or the sum of those of its groups."""
         start = self.forms.starts[block]
         if not self.groups.has_subtotals:
-            return [{start + row: Fraction(1)} for row in range(len(self.groups.rows))]
-        return [{start + at: Fraction(1) for at in own} for own in self.groups.members]
+            return [{start + row: ONE} for row in range(len(self.groups.rows))]
+        return [dict.fromkeys([start + at for at in own], ONE) for own in self.groups.members]
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""
