@@ -163,9 +163,10 @@ class SharewellError(Exception):
         return f"{self.message}{where}{hint}"
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython and notebooks show in place of a traceback: the sentence, in red."""
-        printable = "".join(each if each.isprintable() else "\ufffd" for each in str(self))
-        return [f"\x1b[31m{printable}\x1b[0m"]
+        """Return what IPython and notebooks show in place of a traceback: a sentence a line, in red."""
+        lines = str(self).split("\n")
+        printable = ["".join(e if e.isprintable() else "\ufffd" for e in line) for line in lines]
+        return [f"\x1b[31m{line}\x1b[0m" for line in printable]
 
 
 #: How many further mistakes an error lists.
@@ -175,14 +176,14 @@ Mistake = TypeVar("Mistake", bound=SharewellError)
 
 
 def all_together(mistakes: Sequence[Mistake]) -> Mistake:
-    """Return the first of some mistakes, with the others in its hint."""
+    """Return the first of some mistakes, with the others in its hint, each on a line of its own."""
     first, *others = mistakes
     listed = {first.message}
     for each in others[:MAX_MISTAKES]:
         if each.message not in listed:
             listed.add(each.message)
             at = f" (line {each.where.line}, column {each.where.column})" if each.where else ""
-            first.hint = f"{first.hint} Also: {each.message}{at} {each.hint}".strip()
+            first.hint = f"{first.hint}\nAlso: {each.message}{at} {each.hint}".strip()
     return first
 
 

@@ -147,6 +147,8 @@ def test_json_is_the_messages_of_the_wire(way):
 def test_a_refusal_is_a_sentence_and_for_programs_a_problem(way):
     wrong = "SELECT COUNT(*) FROM people WHERE agee = 3"
     assert 'Unknown column "agee"' in refused("ask", wrong, *way.of("ann"))
+    several = refused("ask", f"{wrong} AND stat = 2", *way.of("ann"))
+    assert 'Also: Unknown column "stat". (line 1, column 48)' in several.splitlines()[1]
     result = typed("quote", wrong, "--json", *way.of("ann"), code=2)
     problem = json.loads(result.stdout)
     assert wire.Problem.model_validate(problem).code == "sql.unknown-name"

@@ -75,6 +75,13 @@ def test_a_refusal_is_one_red_sentence(notebook, capsys):
     assert "The sessions of this notebook: ann." in red(notebook, capsys, "%sharewell \\session x")
 
 
+def test_each_mistake_is_a_red_line_with_its_place(notebook, capsys):
+    shown = red(notebook, capsys, "%sharewell SELECT COUNT(*) FROM people WHERE agee = 1 AND stat = 2")
+    first, second = shown.splitlines()
+    assert first.startswith('\x1b[31mUnknown column "agee". (line 1, column 35, at ')
+    assert second.startswith('\x1b[31mAlso: Unknown column "stat". (line 1, column 48)')
+
+
 def test_control_characters_in_a_refusal_do_not_reach_the_terminal():
     [line] = sharewell.QueryError("a\x1b]0;t\x07")._render_traceback_()
     assert line == "\x1b[31ma\ufffd]0;t\ufffd\x1b[0m"

@@ -535,7 +535,8 @@ SELECT size, AVG(age) FROM people GROUP BY size
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age). Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age).
+--> Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
 
 SELECT COUNT(DISTINCT state) FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT(DISTINCT state)'
@@ -550,7 +551,8 @@ SELECT * FROM people WHERE age > 80
 SELECT age, sex FROM people LIMIT 10
 --> sql.unsupported, line 1, column 8, at 'age'
 --> Column "age" must appear in GROUP BY or inside an aggregate.
---> Add age to GROUP BY, or remove it here. Also: Column "sex" must appear in GROUP BY or inside an aggregate. (line 1, column 13) Add sex to GROUP BY, or remove it here.
+--> Add age to GROUP BY, or remove it here.
+--> Also: Column "sex" must appear in GROUP BY or inside an aggregate. (line 1, column 13) Add sex to GROUP BY, or remove it here.
 
 SELECT MEDIAN(sex) FROM people
 --> sql.unsupported, line 1, column 8, at 'MEDIAN(sex)'

@@ -93,7 +93,8 @@ SELECT race, PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) AS p90 FROM people
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age). Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age).
+--> Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
 
 SELECT COUNT(DISTINCT race) FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT(DISTINCT race)'

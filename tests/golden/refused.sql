@@ -305,7 +305,8 @@ SELECT SUM('a') FROM people
 SELECT MIN(age), MAX(age) FROM people
 --> sql.unsupported, line 1, column 8, at 'MIN'
 --> Unsupported function "MIN".
---> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age). Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
+--> One row alone decides it. Use PERCENTILE_CONT(0.01) WITHIN GROUP (ORDER BY age).
+--> Also: Unsupported function "MAX". (line 1, column 18) One row alone decides it. Use PERCENTILE_CONT(0.99) WITHIN GROUP (ORDER BY age).
 
 SELECT COUNT(*) OVER () FROM people
 --> sql.unsupported, line 1, column 8, at 'COUNT(*)'
@@ -360,7 +361,8 @@ SELECT COUNT(*), sex FROM people GROUP BY sex UNION ALL SELECT COUNT(*) FROM peo
 SELECT COUNT(*) FROM people WHERE agee = 1 UNION ALL SELECT COUNT(*) FROM people WHERE sexx = 'F'
 --> sql.unknown-name, line 1, column 35, at 'agee'
 --> Unknown column "agee".
---> Did you mean "age"? Also: Unknown column "sexx". (line 1, column 88) Did you mean "sex"?
+--> Did you mean "age"?
+--> Also: Unknown column "sexx". (line 1, column 88) Did you mean "sex"?
 --> suggestion: agee -> age
 
 SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM people ORDER BY age
@@ -542,7 +544,9 @@ SELECT COUNT(*) FROM people WHERE sex = F
 SELECT MEDIAN(sex), AVG(agee), COUNT(*) FROM people WHERE state = 'Main'
 --> sql.unsupported, line 1, column 8, at 'MEDIAN(sex)'
 --> Quantiles require a column of numbers or dates, but "sex" has none.
---> Count its values: SELECT sex, COUNT(*) ... GROUP BY sex. Also: Unknown column "agee". (line 1, column 25) Did you mean "age"? Also: Unknown value 'Main' of column "state". (line 1, column 59) Did you mean 'Maine'?
+--> Count its values: SELECT sex, COUNT(*) ... GROUP BY sex.
+--> Also: Unknown column "agee". (line 1, column 25) Did you mean "age"?
+--> Also: Unknown value 'Main' of column "state". (line 1, column 59) Did you mean 'Maine'?
 
 SELECT sex, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY sex HAVING COUNT(*) > 5
 --> sql.unsupported, line 1, column 13, at 'SUM(COUNT(*))'

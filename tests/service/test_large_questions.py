@@ -18,6 +18,7 @@ from sharewell.errors import QueryError, QueryTooComplex, RequestError, TooMany
 from sharewell.mechanisms.base import Work
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.privacy.ledger import AnsweredFree, Asked, Charged, Ending, MemoryLedger, Turn
+from sharewell.query.sql import StatementCache
 from sharewell.service.dataset import DatasetService
 from sharewell.service.submissions import LARGE_SECONDS
 from tests.service.services import config, count, held, plain, serve, status
@@ -315,7 +316,23 @@ def test_the_functions_of_a_result_count_as_work():
         for refused in (partial(service.ask, pay=False), service.quote):
             with pytest.raises(QueryTooComplex, match=r"takes about \d\.\d s"):
                 refused("ann", text(300))
-        assert service.quote("ann", text(2)).cost
+        assert service.quote("ann", text(2)).cost == 0
+
+
+@pytest.mark.parametrize("limit", ["expressions.MAX_LENGTH", "grammar.MAX_COLUMNS", "MAX_STEPS"])
+def test_a_question_of_before_a_limit_is_read_for_ever(limit, monkeypatch, tmp_path):
+    """Limits are for new questions: a ledger that has a larger one opens, verifies and gives it."""
+    text = f"SELECT COUNT(*) FROM people WHERE CONCAT(sex, '{'x' * 200}') LIKE 'F%'"
+    ledger = MemoryLedger()
+    with opened(ledger) as service:
+        asked = plain(service.ask("ann", text, key="old", timeout=60))
+    monkeypatch.setattr("sharewell.query.sql._CACHE", StatementCache(0))
+    monkeypatch.setattr(f"sharewell.query.sql.{limit}", 0)
+    with opened(ledger) as service:
+        assert plain(service.ask("ann", text, key="old", timeout=60)) == asked
+        with pytest.raises(QueryTooComplex):
+            service.ask("ann", text, key="new", timeout=60)
+    assert verified(tmp_path / "ledger.sqlite", list(ledger.events())).findings == []
 
 
 def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():

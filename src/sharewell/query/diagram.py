@@ -501,6 +501,11 @@ def limited(steps: int) -> Iterator[None]:
         _steps_left.reset(token)
 
 
+def is_limited() -> bool:
+    """Whether this is inside `limited`: of what was accepted once, the work is not limited again."""
+    return _steps_left.get() is not None
+
+
 def allow(steps: int) -> None:
     """Let the operations inside `limited` take so many more steps."""
     left = _steps_left.get()

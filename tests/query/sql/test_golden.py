@@ -83,7 +83,7 @@ def outcome(sql: str, path: Path) -> Iterator[str]:
     except SharewellError as error:
         yield f"{error.code}, {error.where}"
         yield error.message
-        yield error.hint
+        yield from error.hint.split("\n")
         if error.suggestion:
             yield f"suggestion: {error.suggestion.change} -> {error.suggestion.to}"
         return

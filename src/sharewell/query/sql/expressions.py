@@ -14,6 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex
+from sharewell.query.diagram import is_limited
 from sharewell.query.expression import (
     Call,
     Constant,
@@ -66,7 +67,7 @@ _TYPE_NAMES = {
     "duration": "a duration",
     "null": "NULL",
 }
-#: The maximum number of characters that a function may make.
+#: The maximum number of characters that a function of a new question may make.
 MAX_LENGTH = 10_000
 #: A bound of the number of characters of a number or a date.
 _LONGEST_NUMBER = 250
@@ -269,7 +270,9 @@ class Translator:
         return found
 
     def _check_length(self, node: exp.Expr, name: str, arguments: list[Expression]) -> None:
-        """Refuse a function that may make text too long: it is applied to every value."""
+        """Refuse a function of a new question that may make text too long, for every value."""
+        if not is_limited():
+            return
         lengths = list(map(self._longest, arguments))
         replaced = name == "REPLACE" and len(lengths) == 3
         if (lengths[0] * max(1, lengths[2]) if replaced else sum(lengths)) > MAX_LENGTH:
