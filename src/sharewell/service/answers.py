@@ -124,7 +124,8 @@ def _together(
     """
     yield None
     parts = [list(answers) for answers in found]
-    _estimate_again(mechanism, statement, analyst, parts)
+    if mechanism.best_estimates:
+        _estimate_again(mechanism, statement, analyst, parts)
     for left, right in statement.pairs:
         with suppress(SharewellError):
             blocks = statement.blocks[left], statement.blocks[right]
@@ -134,7 +135,8 @@ def _together(
                     before = parts[left][row]
                     more = (*before.covariances, (right, each))
                     parts[left][row] = replace(before, covariances=more)
-    _add_moments(mechanism, statement, analyst, parts)
+    if statement.moments:
+        _add_moments(mechanism, statement, analyst, parts)
     for place, sums in enumerate(statement.edge_sums):
         count = statement.count_of(place)
         for row, limits in enumerate(_limits(mechanism, sums, count, analyst)):
@@ -150,8 +152,6 @@ def _estimate_again(
     mechanism: Mechanism, statement: Statement, analyst: str, parts: list[list[Answer]]
 ) -> None:
     """Replace estimates that were made before the last purchase."""
-    if not mechanism.best_estimates:
-        return
     bought = [at for at, part in enumerate(parts) if any(a.charge is not None for a in part)]
     for at in range(bought[-1] if bought else 0):
         again = free_answers(mechanism, statement.blocks[at], analyst)
@@ -171,8 +171,6 @@ def _add_moments(
     mechanism: Mechanism, statement: Statement, analyst: str, parts: list[list[Answer]]
 ) -> None:
     """Add the variances and covariances of linear combinations, each to its first answer."""
-    if not statement.moments:
-        return
     queries = statement.form_queries
     with suppress(SharewellError):
         left, right = ([queries[pair[side]] for pair in statement.moments] for side in (0, 1))
