@@ -313,36 +313,28 @@ def combine(a: int, left: Scaled, b: int, right: Scaled) -> Scaled:
     return visit(a * s, p if a else None, b * t, q if b else None)
 
 
-def split(node: Node, level: int, groups: Weights) -> dict[int, Scaled]:
+def split(root: Node, level: int, groups: Weights) -> dict[int, Scaled]:
     """Restrict a function to each group of an attribute's cells in which it has a weight.
 
     `groups[cell]` is the group of a cell; negative groups are left out.
     """
-    memo: dict[Node, dict[int, Scaled]] = {}
+    levels = [[root]]
+    for _ in range(level):
+        levels.append(list(dict.fromkeys(child for node in levels[-1] for child in node.children)))
     cuts = np.flatnonzero(np.diff(groups, prepend=groups[0] - 1))
-
-    def visit(node: Node, level: int) -> dict[int, Scaled]:
-        if node in memo:
-            return memo[node]
-        if level == 0:
-            memo[node] = dict(_split_runs(node, cuts, groups))
-            return memo[node]
-        below = [visit(child, level - 1) for child in node.children]
-        found = sorted({group for parts in below for group in parts})
-        spend(len(found))
-        memo[node] = {
-            group: make(
-                node.size,
-                node.starts,
-                node.weights,
-                node.which,
-                [parts.get(group, ZERO) for parts in below],
-            )
-            for group in found
-        }
-        return memo[node]
-
-    return visit(node, level)
+    parts = {node: dict(_split_runs(node, cuts, groups)) for node in levels.pop()}
+    for nodes in reversed(levels):
+        above: dict[Node, dict[int, Scaled]] = {}
+        for node in nodes:
+            below = [parts[child] for child in node.children]
+            found = sorted({group for each in below for group in each})
+            spend(len(found))
+            runs = node.size, node.starts, node.weights, node.which
+            above[node] = {
+                group: make(*runs, [each.get(group, ZERO) for each in below]) for group in found
+            }
+        parts = above
+    return parts[root]
 
 
 def _split_runs(node: Node, cuts: Weights, groups: Weights) -> Iterator[tuple[int, Scaled]]:
