@@ -1,10 +1,14 @@
 """SQL to linear queries: a subset of SQL over one table, compiled from public information only.
 
-`text` tokenizes and finds names, `grammar` parses and checks words and trees, `rewrite` puts subqueries
-in their places, `select` compiles the clauses, one rule for each, and `union` puts results together.
-What is bought are the blocks of `aggregates`, `quantiles` and `groups`, over the rows of `conditions`.
-What is computed from the answers are the expressions of `expressions`, `forms` and `windows`; on
-columns, `cells` evaluates them.
+A text passes four steps. `text` divides it into tokens, and knows the names that it may use. `grammar`
+parses it, and checks its words and its tree against an allowlist. `rewrite` puts subqueries in their
+places, so that one SELECT over the table is left. `select` compiles that, one rule for each clause;
+`union` puts several together.
+
+A rule reads expressions (`expressions`) down to their leaves, each compiled where it occurs: grouped
+columns (`groups`), and `aggregates`, `quantiles`, `spreads` and `windows`. What is bought are blocks of
+queries over the rows of `conditions`; what is linear in their answers are `forms`. Expressions of
+columns are evaluated on `cells`.
 """
 
 from __future__ import annotations
