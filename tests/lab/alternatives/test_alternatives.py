@@ -270,14 +270,17 @@ def test_where_it_is_behind_is_said_with_intervals_over_the_same_streams(tmp_pat
     assert "in 1 of 2 settings" in words
     once = replace(SCORES[3], contestant=comparison.SAME_SEED, totals=(0.95, 0.95))
     assert "in 1 of 2 settings" in report.ahead([*SCORES, once])
+    twin = replace(once, contestant="its twin")
+    table = report.behind_table(report.leads_of([*SCORES, once, twin]))
+    assert [row[1] for row in table.rows] == ["Silos, Laplace", f"{comparison.SAME_SEED}; its twin"]
     assert "at most 10.0 percentage points behind" in words
     page = tmp_path / "page.md"
     page.write_text("# A page\n\n<!-- results -->\n\n<!-- /results -->\n", encoding="utf-8")
     report.update_page(page, SCORES, GAINS)
     text = page.read_text(encoding="utf-8")
     assert "| Sharewell | **90.0**/40.0 | **90.0**/**80.0** |" in text
-    assert "| paper, 0.1 | Silos, Laplace | +30.0 [-33.1, +93.1] | -10.0 [-10.0, -10.0] |" in text
-    assert "| zipf | 1/2 | 50.0 +0.0 | 60.0 +10.0 [+10.0, +10.0] |" in text
+    assert "| paper, 0.1 | Silos, Laplace | +30.0 [-33.1, +93.1] | -10.0 |" in text
+    assert "| zipf | 1/2 | 50.0 +0.0 | 60.0 +10.0 |" in text
     assert "figures/alternatives/alternatives.svg" in text
     written = report.write_report(SCORES, tmp_path / "out")
     assert written.is_file()

@@ -78,7 +78,7 @@ def ahead(scores: Sequence[Score]) -> str:
     }
     words = (
         f"*{OURS}* has the most useful answers, in total and for the worst-off analyst, in "
-        f"{settings - len(others)} of {settings} settings, but for *{SAME_SEED}*."
+        f"{settings - len(others)} of {settings} settings, not counting *{SAME_SEED}*."
     )
     if not leads:
         return words
@@ -90,15 +90,24 @@ def ahead(scores: Sequence[Score]) -> str:
 
 
 def behind_table(leads: Sequence[Lead]) -> Table:
-    """By how much Sharewell is behind, or ahead in one of both, in percentage points."""
+    """By how much Sharewell is behind, or ahead in one of both, in percentage points.
+
+    Contestants with the same answers have one row.
+    """
+    same: dict[object, list[Lead]] = {}
+    for lead in leads:
+        other = lead.other
+        key = (other.stream, other.epsilon, other.totals, other.worst)
+        same.setdefault(key, []).append(lead)
     rows = [
         (
             f"{lead.own.stream}, {lead.own.epsilon:g}",
-            lead.other.contestant,
+            "; ".join(each.other.contestant for each in alike),
             _points(lead.total),
             _points(lead.worst_off),
         )
-        for lead in leads
+        for alike in same.values()
+        for lead in alike[:1]
     ]
     return Table(("stream, epsilon", "against", "all questions", "worst-off analyst"), rows)
 
@@ -204,4 +213,8 @@ def _percent(value: float, bold: bool) -> str:
 
 
 def _points(estimate: IntervalEstimate) -> str:
-    return estimate.text(lambda value: f"{100 * value:+.1f}")
+    """Percentage points with their interval, unless it has no width in the digits shown."""
+    middle, low, high = (
+        f"{100 * value:+.1f}" for value in (estimate.value, estimate.low, estimate.high)
+    )
+    return middle if low == middle == high else f"{middle} [{low}, {high}]"
