@@ -45,7 +45,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with slow tests first, and leave long tests out of the coverage on Python 3.11.
+    """Put files with long tests first, and leave long tests out of the coverage on Python 3.11.
 
     Files are handed to the workers in this order (`--dist loadfile`), so that their servers and tables
     are made once, and no long file is left for the end.
@@ -54,8 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     repeat or simulate run the same lines over and over, and so do the many cases of one test, except
     those of the query language, where each is another statement: what they add to the figure is little.
     """
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    long = {item.path for item in items if _is_long(item)}
+    items.sort(key=lambda item: item.path not in long)
     if hasattr(sys, "monitoring"):
         return
     cases: Counter[str] = Counter()
@@ -64,8 +64,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         cases[test] += 1
         repeats = cases[test] > MEASURED_CASES and "query" not in item.path.parts
         repeats |= is_hypothesis_test(getattr(item, "obj", None)) or "lab" in item.path.parts
-        if repeats or any(item.get_closest_marker(name) for name in ("slow", "statistical")):
+        if repeats or _is_long(item):
             item.add_marker(pytest.mark.no_cover)
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("slow", "statistical"))
 
 
 def _fail_instead_of_skipping(report: pytest.TestReport | pytest.CollectReport) -> None:

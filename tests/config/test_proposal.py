@@ -429,6 +429,7 @@ def test_a_table_of_identifiers_alone_gets_one_form_to_fill_in(tmp_path):
     assert "y1" not in text
 
 
+@pytest.mark.slow
 def test_two_hundred_columns_are_described(tmp_path, capsys):
     columns = {f"c{n}": [row * (n + 1) % (n + 3) for row in range(50)] for n in range(200)}
     show_init(str(write_csv(tmp_path / "wide.csv", columns)), str(tmp_path / "wide.toml"), False)
@@ -733,6 +734,7 @@ def test_a_delta_is_below_one_in_the_population(tmp_path):
         assert line_of(text, "# delta").startswith(f"# delta = {delta} ")
 
 
+@pytest.mark.slow
 def test_a_census_file_of_forty_columns_is_proposed_whole_and_checks(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     config, text = init(write_census(tmp_path, 20_000), quickly=True)

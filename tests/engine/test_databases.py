@@ -153,6 +153,7 @@ def test_what_goes_wrong_with_a_clickhouse_server_is_a_sentence(chdb, monkeypatc
         server.going.set()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*:FutureWarning", "ignore:.*:DeprecationWarning")
 def test_spark_passes_the_common_suite(spark):
     def make(table: pa.Table) -> str:

@@ -68,6 +68,7 @@ def check(domain: Domain, rng: np.random.Generator, *, hostile: bool, batched: b
     return len(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
 def test_answers_beside_open_marginals_are_those_of_exact_fractions(hostile, batched):

@@ -111,6 +111,7 @@ def assert_quote_is_exact(
             assert variance == pytest.approx(float(expected[1]), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_after_hostile_chains_are_those_of_exact_fractions(kind):
     """In all kinds together more than 10,000 answers; the decision what is determined is exact too."""
@@ -135,6 +136,7 @@ def test_answers_after_hostile_chains_are_those_of_exact_fractions(kind):
         answers += len(asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sets", [[("a",)], [("a",), ("b",)], [()], [("b",), ()]], ids=str)
 def test_answers_beside_vague_tables_are_those_of_exact_fractions(sets):
     """Hostile chains beside seeds of tables, of variances from 10^2 to 10^13."""
@@ -257,6 +259,7 @@ def test_a_seed_of_any_precision_spoils_no_other_answer(
             assert abs(Fraction(value) - expected[0]) <= 1e-4 * math.sqrt(expected[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sets", [[("a",)], [("a",), ("b",)]], ids=["one table", "two tables"])
 @pytest.mark.parametrize("variance", [1e7, 1e9, 1e14, 1e16, 1e20])
 @pytest.mark.parametrize("seed_rows", [512, 0], ids=["written out", "by noise"])

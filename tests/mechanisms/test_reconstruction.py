@@ -104,6 +104,7 @@ def test_every_seed_is_reconstructed_from_by_every_solver(name, shape):
     assert np.isinf(expected).any() == (name == "total"), "only the total leaves something open"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tried"),
     [("identity", (Dense.of, Contrasts.of)), ("optimized", (Dense.of, Contrasts.of))],

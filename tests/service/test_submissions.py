@@ -55,6 +55,7 @@ def memory() -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_the_cache_and_not_by_what_was_asked(tmp_path):
     path = tmp_path / "ledger.sqlite"
     tracemalloc.start()
@@ -107,11 +108,13 @@ def growth(monkeypatch) -> Callable[[Callable[[int], object]], float]:
     return measured
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_of_free_questions_that_all_differ(tmp_path, growth):
     with on_disk(tmp_path / "ledger.sqlite", cache_bytes=20_000) as service:
         assert growth(lambda number: service.ask("ann", weighted(number), pay=False)) < 1000
 
 
+@pytest.mark.slow
 def test_the_certificates_process_keeps_nothing_of_free_questions_that_all_differ(growth):
     settings = config()
     certificate = Certificate(settings.collective, error_threshold=20.0)

@@ -25,6 +25,8 @@ from tests.web.conftest import (
 )
 from tests.web.looks import check_looks
 
+pytestmark = pytest.mark.slow
+
 BY_GROUP = "SELECT age_group, COUNT(*) FROM people WHERE age NOT IN ({}, {}, {}) GROUP BY age_group"
 #: An age of each group, for each run of a test that pays: what was paid for before is free.
 AGES = zip(range(18), range(18, 36), range(40, 58), strict=True)

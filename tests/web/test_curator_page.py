@@ -5,6 +5,7 @@ import re
 from datetime import datetime
 from secrets import token_hex
 
+import pytest
 from playwright.sync_api import expect
 
 from sharewell.config import read_config
@@ -12,6 +13,8 @@ from sharewell.service.registry import DatasetRegistry
 from tests.service.http.servers import running
 from tests.web.conftest import CURATOR, ONE, sign_in, type_sql, write_people
 from tests.web.looks import check_looks
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_overview_shows_shares_and_questions(judged, opened):

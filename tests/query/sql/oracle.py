@@ -1,8 +1,10 @@
 """DuckDB as the judge: random tables that hold what a domain says, and random SQL about them."""
 
+import atexit
 import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import duckdb
 import numpy as np
@@ -28,6 +30,13 @@ def sql_type(attribute: Attribute) -> str:
     return types[type(attribute)]
 
 
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One database for all tables: to make one takes longer than most of what is asked of it."""
+    atexit.register(_connection.cache_clear)
+    return duckdb.connect()
+
+
 @contextmanager
 def duckdb_with(domain: Domain, counts) -> Iterator[Callable[[str], list[tuple]]]:
     """DuckDB with a table `people`: each cell's rows, its position in `cell`, a column per bins."""
@@ -39,12 +48,12 @@ def duckdb_with(domain: Domain, counts) -> Iterator[Callable[[str], list[tuple]]
         values = [value(a, at) for a, at in zip(domain.attributes, position, strict=True)]
         labels = [b.labels[b.groups[position[level]]] for level, b in bins]
         rows += [(cell, *values, *labels)] * int(counts[cell])
-    with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE people (cell INTEGER, {', '.join(columns)})")
-        if rows:
-            marks = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
-            connection.execute(f"INSERT INTO people VALUES {marks}", [v for row in rows for v in row])
-        yield lambda text: connection.execute(text).fetchall()
+    connection = _connection()
+    connection.execute(f"CREATE OR REPLACE TABLE people (cell INTEGER, {', '.join(columns)})")
+    if rows:
+        marks = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
+        connection.execute(f"INSERT INTO people VALUES {marks}", [v for row in rows for v in row])
+    yield lambda text: connection.execute(text).fetchall()
 
 
 @st.composite

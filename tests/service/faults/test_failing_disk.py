@@ -79,6 +79,7 @@ def tell(folder: Path, disk: FailingDisk, fails: range) -> int:
     return charges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("until", ["once", "until the next start"])
 def test_whatever_change_of_a_file_fails_nothing_is_lost_or_given_away(tmp_path, until):
     disk = FailingDisk()

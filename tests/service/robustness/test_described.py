@@ -121,6 +121,7 @@ def modes(operation) -> list[GenerationMode]:
     return list(GenerationMode) if wrong else [GenerationMode.POSITIVE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", ["nobody", "analyst", "curator"])
 @pytest.mark.parametrize(
     ("operation", "mode"),

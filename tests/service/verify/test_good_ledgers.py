@@ -62,6 +62,7 @@ def test_a_ledger_of_joins_leaves_restarts_and_retries_is_well(mechanism, schedu
 KINDS = (Charged, Released, Answered, Exceeded, Turn, Asked, Granted, Left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("scheduler", ["none", "round-robin"])
 def test_what_a_crash_leaves_behind_is_a_note_and_no_fault(mechanism, scheduler, tmp_path):
@@ -106,6 +107,7 @@ def crashed(mechanism, scheduler, kind, stored):
     return list(ledger.events())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["cache-reconstruct", "multiplicative-weights", "laplace"])
 def test_a_ledger_that_was_cut_off_at_any_event_has_no_fault(mechanism, tmp_path):
     """A ledger is whole after every commit; what was open then is noted."""

@@ -631,6 +631,7 @@ class Hidden(list):
         return f"{len(self)} events"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "scheduler"),
     [("cache-reconstruct", "none"), ("as-printed", "round-robin"), ("laplace", "weighted")],
