@@ -34,6 +34,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Compiling well takes longer than running what runs once.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.log.level": "ERROR",

@@ -39,7 +39,7 @@ def test_random_rows_fall_where_the_oracle_says(kind):
             for a, type_ in types
         )
 
-    @settings(max_examples=20, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+    @settings(max_examples=12, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
     @given(case=cases(blank_text=kind != "csv").filter(suits))
     def check(case: Case) -> None:
         with tempfile.TemporaryDirectory() as folder:

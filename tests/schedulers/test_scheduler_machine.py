@@ -300,6 +300,6 @@ class Machine(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_interleaving_loses_repeats_or_reorders_a_question(kind):
     """And every decision is the naive model's: in rotation exactly, or whoever was drawn."""
-    limits = settings(max_examples=100, stateful_step_count=40, deadline=None)
+    limits = settings(max_examples=60, stateful_step_count=40, deadline=None)
     machine = partial(Machine, KINDS[kind])
     run_state_machine_as_test(machine, settings=limits)  # type: ignore[arg-type]
