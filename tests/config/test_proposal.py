@@ -26,7 +26,7 @@ from sharewell.cli.render_config import show_check, show_init
 from sharewell.config import Config, parse_config, read_config
 from sharewell.config.propose import propose
 from sharewell.config.rounding import round_bounds, round_count, round_cuts, whole_periods
-from sharewell.config.template import EXAMPLES, MANY_CELLS, proposal_text, review_lines
+from sharewell.config.template import EXAMPLES, MANY_CELLS, Settings, proposal_text, review_lines
 from sharewell.errors import ConfigError, SharewellError, SourceError
 from sharewell.query.measure import Measure
 from tests.wide.census import AMOUNTS, write_census
@@ -730,7 +730,7 @@ def test_a_wide_table_gets_the_settings_for_many_tables(tmp_path, rows, limit, d
 def test_a_delta_is_below_one_in_the_population(tmp_path):
     proposal = propose(write_csv(tmp_path / "people.csv", {"age": [1, 2]}), tmp_path / "sharewell.toml")
     for population, delta in ((300_000, "1e-6"), (1_000_000, "1e-7"), (277_000_000, "1e-9")):
-        text = proposal_text(replace(proposal, population=population))
+        text = proposal_text(replace(proposal, population=population), Settings())
         assert line_of(text, "# delta").startswith(f"# delta = {delta} ")
 
 

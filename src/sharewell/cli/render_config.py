@@ -16,22 +16,24 @@ from rich.table import Table
 from rich.text import Text
 
 from sharewell.cli.render import make_table, print_items, print_json, sanitize
+from sharewell.cli.render_plan import comparing
 from sharewell.config import Config, read_config
 from sharewell.config.check import Check, CheckReport, check_config, check_rows
 from sharewell.config.forecast import (
-    ASSUMED,
     ErrorSummary,
     analysts_without_questions,
+    assumed_questions,
     can_assume_questions,
     join_names,
 )
+from sharewell.config.planning import propose_settings, provisional_config
 from sharewell.config.profile import Progress
 from sharewell.config.propose import Proposal, propose
 from sharewell.config.propose_view import TableFile, propose_view
 from sharewell.config.rounding import decimal_text
 from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.template import (
-    reason_for,
+    EXPECTS,
     review_lines,
     toml_value,
     validate_target,
@@ -60,7 +62,7 @@ def show_init(
     validate_target(Path(source), target, force=force)
     with _progress_of(Path(source)) as progress:
         proposal = propose(Path(source), target, table, _names(columns), progress)
-    _write(proposal, out, force)
+    _plan_and_write(proposal, target, force)
 
 
 def show_init_view(
@@ -81,15 +83,18 @@ def show_init_view(
     files = [TableFile(path, table) for path in paths for table in tables or (None,)]
     with _progress_of(*paths) as progress:
         proposal = propose_view(files, unit, target, _names(columns), progress)
-    _write(proposal, out, force)
+    _plan_and_write(proposal, target, force)
 
 
 def _names(columns: str | None) -> list[str] | None:
     return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
-def _write(proposal: Proposal, out: str, force: bool) -> None:
-    text = write_proposal(proposal, Path(out), force=force)
+def _plan_and_write(proposal: Proposal, target: Path, force: bool) -> None:
+    """Choose settings as `sharewell plan` does, and write the configuration."""
+    with comparing(provisional_config(proposal, target)) as watch:
+        settings = propose_settings(proposal, target, watch)
+    text, out = write_proposal(proposal, settings, target, force=force), str(target)
     marked = len(review_lines(text))
     lines = [
         f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
@@ -107,7 +112,8 @@ def _write(proposal: Proposal, out: str, force: bool) -> None:
             left.setdefault(column.reason, []).append(column.name)
     lines += [f"Left out, since {reason}: {', '.join(names)}." for reason, names in left.items()]
     lines += [
-        reason_for(proposal),
+        *settings.why,
+        EXPECTS,
         f"{pluralize(marked, 'line is', 'lines are')} marked REVIEW: they contain values from your "
         "rows, and a domain must be public.",
         f"\nAfter the review:\n  sharewell check {out}\n  sharewell begin {out}",
@@ -351,7 +357,9 @@ def _assumptions(config: Config) -> str:
     if not (names := analysts_without_questions(config)):
         return ""
     none = "" if can_assume_questions(config) else ". Here there are none"
-    return f"\nNo questions are given for {join_names(names)}; assumed: {ASSUMED}{none}."
+    return (
+        f"\nNo questions are given for {join_names(names)}; assumed: {assumed_questions(config)}{none}."
+    )
 
 
 def _error_cells(error: ErrorSummary | None) -> tuple[str, str]:

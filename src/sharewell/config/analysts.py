@@ -23,8 +23,8 @@ from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 from sharewell.query.sql import compile_sql
 
-#: Without given questions, counts by one and by two columns are assumed where they have at most so many
-#: groups, as planned seeds do; of very many such tables, so many at even distances.
+#: Without given questions, counts by one and two columns and sums by one are assumed where they have at
+#: most so many groups, as planned seeds do; of very many such tables, so many at even distances.
 MAX_ASSUMED_GROUPS, MAX_ASSUMED_TABLES = MOST_TABLE_CELLS, 1_000
 #: How an expected question begins that is SQL, and not a list of columns.
 SELECT = re.compile(r"\s*(SELECT|WITH)\b", re.IGNORECASE)
@@ -81,7 +81,7 @@ def read_analysts(section: Section, budget: Budget) -> tuple[Analyst, ...]:
 def expected_workloads(
     domain: Domain, table: str, analysts: Sequence[Analyst]
 ) -> dict[str, Sequence[Question]]:
-    """What analysts are expected to ask: what the file says, or else counts by one and two columns."""
+    """What analysts are expected to ask: what the file says, or else counts and sums by few columns."""
     assumed: list[Question] | None = None
     found: dict[str, Sequence[Question]] = {}
     for analyst in analysts:
@@ -111,15 +111,18 @@ def _expected(domain: Domain, table: str, analyst: Analyst) -> Iterator[Question
 
 
 def _assumed(domain: Domain) -> Iterator[GroupedBlock]:
-    """Counts by one and by two columns: the default workload of planned seeds, or some of it."""
-    rows, cells = LinearQuery.all(domain), [np.arange(each.size) for each in domain.attributes]
-    sizes = {
-        levels: math.prod(len(cells[level]) for level in levels)
-        for count in (1, 2)
-        for levels in combinations(range(len(cells)), count)
-    }
-    tables = [(levels, size) for levels, size in sizes.items() if size <= MAX_ASSUMED_GROUPS]
-    for levels, size in evenly(tables, MAX_ASSUMED_TABLES):
+    """Counts by one and two columns, sums by one: the default workload of planned seeds, or some."""
+    last, cells = len(domain.attributes), [np.arange(each.size) for each in domain.attributes]
+    tables = [
+        (vector, levels, size)
+        for vector in range(domain.vectors)
+        for count in ((1,) if vector else (1, 2))
+        for levels in combinations(range(last), count)
+        if (size := math.prod(len(cells[level]) for level in levels)) <= MAX_ASSUMED_GROUPS
+    ]
+    for vector, levels, size in evenly(tables, MAX_ASSUMED_TABLES):
+        summed = {last: np.eye(1, domain.vectors, vector, dtype=np.int64)[0]} if vector else {}
+        rows = LinearQuery.of_vectors(domain, summed)
         # Every group has a cell.
         yield GroupedBlock(rows, {level: cells[level] for level in levels}, range(size))
 

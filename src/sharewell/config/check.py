@@ -39,12 +39,11 @@ from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import Domain
 from sharewell.sharing.certificate import Promise, promises
 from sharewell.sharing.closed_form import dry_curator
+from sharewell.sharing.plan import helps
 from sharewell.wire.text import pluralize
 
 #: A larger epsilon is worth a warning.
 LARGE_EPSILON = 10
-#: Paying helps little where it leaves more than this fraction of the error.
-LITTLE_GAIN = 0.95
 #: With more rows of a seed, the first start takes noticeably long.
 MANY_ROWS = 1_000_000
 #: Sums of more steps than this, over all rows, may overflow.
@@ -148,8 +147,7 @@ def check_config(config: Config, *further: Check) -> CheckReport:
     checks = (
         _check_file,
         _check_budget,
-        _check_measures,
-        _check_donations,
+        check_settings,
         _check_scheduler,
         _check_source,
         _check_unit,
@@ -172,6 +170,12 @@ def check_config(config: Config, *further: Check) -> CheckReport:
     except SharewellError as error:
         found.append(Diagnostic.from_error(error))
     return CheckReport(config, budgets, forecasts, promised, tables, tuple(found))
+
+
+def check_settings(config: Config) -> Iterator[Diagnostic]:
+    """Refuse settings that measure with more noise than there may be."""
+    yield from _check_measures(config)
+    yield from _check_donations(config)
 
 
 def _check_file(config: Config) -> Iterator[Diagnostic]:
@@ -354,6 +358,13 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
 
 
 def _check_means(config: Config, budgets: Iterable[AnalystBudget]) -> Iterator[Diagnostic]:
+    if config.make.seed_fraction == 1:
+        yield Diagnostic(
+            "note",
+            "Every share is spent on the seed: all answers are free, and none can be paid for.",
+            "Lower mechanism.seed_fraction to leave something for questions that were not expected.",
+        )
+        return
     for each in budgets:
         if each.paid_questions == 0 and config.make.price is not None:
             yield Diagnostic(
@@ -374,7 +385,7 @@ def _check_forecasts(config: Config, forecasts: Iterable[ErrorForecast]) -> Iter
             "Raise the threshold or epsilon, describe fewer cells, or run `sharewell plan`.",
         )
     both = [(free.typical, paid.typical) for free, paid in pairs if free and paid]
-    if both and all(paid > LITTLE_GAIN * free for free, paid in both):
+    if config.make.seed_fraction < 1 and both and not helps(both):
         yield Diagnostic(
             "warning",
             "A paid answer is hardly more precise than the free one from the seed.",

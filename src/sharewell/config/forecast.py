@@ -34,8 +34,6 @@ MAX_UNDETERMINED_CELLS = 1_000
 #: The limit on forecast numbers times the cells that each may take work for; in wide tables, where
 #: seeds are marginals, a number takes about as long as one over this many cells.
 MAX_WORK, WIDE_CELLS = 30_000_000, 30_000
-#: What is assumed of an analyst without given questions.
-ASSUMED = f"counts by one and by two columns, with at most {MAX_ASSUMED_GROUPS:,} groups each"
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,12 @@ def paid_questions(
 def analysts_without_questions(config: Config) -> tuple[str, ...]:
     """The analysts for whom the file gives no questions, so that some are assumed."""
     return tuple(analyst.name for analyst in config.analysts if not analyst.expects)
+
+
+def assumed_questions(config: Config) -> str:
+    """What is assumed of an analyst without given questions, in words."""
+    sums = ", and sums by one" if config.domain.measures else ""
+    return f"counts by one and by two columns{sums}, with at most {MAX_ASSUMED_GROUPS:,} groups each"
 
 
 def can_assume_questions(config: Config) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sharewell.config.config import BUDGET_OPTIONS, DATASET_OPTIONS, parse_config
+from sharewell.config.forecast import delta_for
 from sharewell.config.mechanism import SCHEDULER_OPTIONS
 from sharewell.config.propose import (
     MARK,
@@ -25,26 +25,15 @@ from sharewell.config.service import SERVICE_OPTIONS
 from sharewell.config.view import VIEW_TABLE_OPTIONS
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.seed_planner import default_error
 from sharewell.options import Option
-from sharewell.privacy.budget import Budget, Currency
-from sharewell.query.attribute import Integer
-from sharewell.query.domain import Domain
 from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
 
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
-#: With more cells, the number of rows needs a limit, and the noise is Gaussian in any case.
+#: With more cells, the number of rows needs a limit.
 MANY_CELLS = 1_000_000
-#: The part of a share for the seed, and how many other questions the rest pays for, by currency.
-SEED_FRACTIONS: Mapping[Currency, tuple[Fraction, int]] = {
-    "pure": (Fraction(3, 4), 4),
-    "zcdp": (Fraction(9, 10), 8),
-}
-#: The delta of a small population; that of a larger one is below one in so many rows.
-DELTA_DIGITS = 6
-#: What is proposed to be spent, and how many percent of the population an error may be.
-EPSILON, PERCENT = "1", 1
+#: What is proposed to be spent.
+EPSILON = "1"
 
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
@@ -68,11 +57,7 @@ WHY_DELTA = """\
 # of their number; without it, with their number.
 """
 
-WHY_SEED = """\
-{noise} noise and a planned seed suit tables by one and two columns best here. About {within} of their
-counts are free and within {threshold} rows; the rest of a share pays for {questions} other questions.
-List what your analysts expect to ask (`expects`), and run `sharewell plan`.
-"""
+EXPECTS = "List what your analysts expect to ask (`expects`), and run `sharewell plan`."
 
 MEASURES = """\
 # Measures: the columns whose values are summed by SUM and AVG; above, the same columns are in bins.
@@ -101,9 +86,24 @@ TYPES = {
 }
 
 
-def write_proposal(proposal: Proposal, target: Path, *, force: bool) -> str:
+class Settings(NamedTuple):
+    """The proposed noise and settings of the mechanism, and why; by default, everything on the seed."""
+
+    #: For Gaussian noise.
+    delta: str | None = None
+    seed: str = "planned"
+    seed_fraction: Fraction = Fraction(1)
+    #: As a fraction of the budget.
+    query_budget: Fraction = Fraction(1, 100)
+    #: The largest error of a useful answer, in percent of the population.
+    percent: int = 1
+    #: Why these, and what they buy: a sentence or two each.
+    why: tuple[str, ...] = ()
+
+
+def write_proposal(proposal: Proposal, settings: Settings, target: Path, *, force: bool) -> str:
     """Write the proposed configuration, and return its text."""
-    text = proposal_text(proposal)
+    text = proposal_text(proposal, settings)
     # Never write a file that cannot be read.
     parse_config(text, target)
     try:
@@ -137,9 +137,8 @@ def _exists(target: Path) -> ConfigError:
     )
 
 
-def proposal_text(proposal: Proposal) -> str:
+def proposal_text(proposal: Proposal, settings: Settings) -> str:
     """The whole file."""
-    settings = _settings(proposal)
     parts = [
         HEAD,
         _table("dataset", _dataset(proposal)),
@@ -154,16 +153,11 @@ def proposal_text(proposal: Proposal) -> str:
         ),
         f"# expects = [{quoted(f'SELECT COUNT(*) FROM {proposal.name}')}]"  # noqa: S608
         "  # questions they are likely to ask, for `sharewell plan`\n",
-        textwrap.indent(_why_seed(proposal, settings), "# ") + _table("mechanism", _mechanism(settings)),
+        _why(settings) + _table("mechanism", _mechanism(settings)),
         _table("scheduler", _scheduler()),
         _table("service", _service(proposal)),
     ]
     return "\n".join(parts)
-
-
-def reason_for(proposal: Proposal) -> str:
-    """Why the proposed settings were chosen, and what they buy."""
-    return _why_seed(proposal, _settings(proposal)).rstrip()
 
 
 def review_lines(text: str) -> list[int]:
@@ -269,41 +263,13 @@ def is_wide(proposal: Proposal) -> bool:
     return proposal.cells > MANY_CELLS
 
 
-class _Settings(NamedTuple):
-    """The currency for one- and two-way tables, and the root mean square error of those."""
-
-    currency: Currency
-    error: float
-
-
-def _settings(proposal: Proposal) -> _Settings:
-    """The better currency; whatever is measured counts, and not what the rows are."""
-    sizes = [attribute.cells for _, attribute in proposal.described]
-    domain = Domain([Integer(f"column {at}", 0, size - 1) for at, size in enumerate(sizes)])
-    shares = sum((Fraction(share) for _, share, _ in ANALYSTS), Fraction(0))
-    budgets = [Budget.zcdp(EPSILON, _delta(proposal))]
-    budgets += [] if is_wide(proposal) else [Budget.pure(EPSILON)]
-    found = [
-        _Settings(
-            budget.currency,
-            default_error(domain, budget.currency, float(budget.total * shares * fraction)),
-        )
-        for budget in budgets
-        for fraction, _ in [SEED_FRACTIONS[budget.currency]]
-    ]
-    return min(found, key=lambda each: each.error)
-
-
-def _delta(proposal: Proposal) -> str:
-    return f"1e-{max(DELTA_DIGITS, len(str(proposal.population)))}"
-
-
-def _budget(proposal: Proposal, settings: _Settings) -> str:
-    values = {"epsilon": EPSILON, "# delta": _delta(proposal), "error_threshold": f'"{PERCENT}%"'}
-    if settings.currency == "pure":
-        return _table("budget", _declared(BUDGET_OPTIONS, values))
-    values = {key.removeprefix("# "): value for key, value in values.items()}
-    return WHY_DELTA + _table("budget", _declared(BUDGET_OPTIONS, values))
+def _budget(proposal: Proposal, settings: Settings) -> str:
+    delta, key = settings.delta, "delta"
+    if delta is None:
+        delta, key = delta_for(proposal.population), "# delta"
+    values = {"epsilon": EPSILON, key: delta, "error_threshold": f'"{settings.percent}%"'}
+    table = _table("budget", _declared(BUDGET_OPTIONS, values))
+    return table if settings.delta is None else WHY_DELTA + table
 
 
 def _sizes(proposal: Proposal) -> str:
@@ -345,26 +311,19 @@ def _measures(proposal: Proposal) -> Iterator[str]:
         yield _table(f"measures.{_key(column.name)}", column.measure)
 
 
-def _why_seed(proposal: Proposal, settings: _Settings) -> str:
-    noise = "Laplace" if settings.currency == "pure" else "Gaussian"
-    _, questions = SEED_FRACTIONS[settings.currency]
-    threshold = proposal.population * PERCENT / 100
-    within = math.erf(threshold / (settings.error * math.sqrt(2)))
-    return WHY_SEED.format(
-        noise=noise,
-        # Few errors are the root mean square one: less than all are within.
-        within=f"{min(within, 0.99):.0%}",
-        threshold=f"{threshold:,g}",
-        questions=questions,
-    )
+def _why(settings: Settings) -> str:
+    """A comment on the settings of the mechanism."""
+    lines = [line for each in (*settings.why, EXPECTS) for line in textwrap.wrap(each, MAX_LIST_LINE)]
+    return "".join(f"# {line}\n" for line in lines)
 
 
-def _mechanism(settings: _Settings) -> Iterator[Line]:
-    fraction, questions = SEED_FRACTIONS[settings.currency]
-    least = min(Fraction(share) for _, share, _ in ANALYSTS)
-    price = least * (1 - fraction) / questions
+def _mechanism(settings: Settings) -> Iterator[Line]:
     yield Line("name", quoted(CacheReconstruct.key), "no analyst is worse off for sharing")
-    values = {"seed": '"planned"', "seed_fraction": f'"{fraction}"', "query_budget": f'"{price}"'}
+    values = {
+        "seed": quoted(settings.seed),
+        "seed_fraction": quoted(str(settings.seed_fraction)),
+        "query_budget": quoted(str(settings.query_budget)),
+    }
     yield from _declared(CacheReconstruct.options, values)
 
 

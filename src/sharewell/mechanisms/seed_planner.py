@@ -41,6 +41,7 @@ from sharewell.mechanisms.strategy import Rows
 from sharewell.privacy.budget import Currency
 from sharewell.privacy.kronecker import KroneckerProduct, Matrix
 from sharewell.query.block import Block, GroupedBlock, Neighbours
+from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -226,14 +227,6 @@ def default_terms(domain: Domain) -> list[Term]:
     ]
 
 
-def default_error(domain: Domain, currency: Currency, donation: float) -> float:
-    """The root mean square error of the default workload's tables, from its plan alone."""
-    with threadpool_limits(1):
-        least = SeedPlanner(domain, currency, "add-remove").least_variance(default_squares(domain))
-    count = sum(1 for _ in _default_tables(domain))
-    return math.sqrt(least / count / (donation if currency == "zcdp" else donation**2))
-
-
 # Plans
 
 
@@ -276,6 +269,7 @@ class SeedPlanner:
         self._currency = currency
         self._neighbours = neighbours
         self._dense = domain.size <= MOST_CELLS and not domain.measures
+        self._sensitivities: dict[tuple[tuple[int, ...], int, bool], int] = {}
 
     def of_terms(self, terms: Sequence[Term], floor: Fraction = Fraction(0)) -> Plan:
         """The plan with the least total variance for a workload.
@@ -294,25 +288,43 @@ class SeedPlanner:
         chosen = self._within_limits(squares)
         if self._currency == "pure":
             return self._marginals(squares, chosen)[0]
-        parts = [MarginalPart(tuple(_levels(mask)), k, Fraction(1), mask > 0) for k, mask in chosen]
-        return _weighted(parts, self._roots(squares, chosen))
+        parts = [self._centred(vector, mask) for vector, mask in chosen]
+        return _weighted(parts, self._roots(squares, parts))
 
     def least_variance(self, squares: Mapping[tuple[int, int], float]) -> float:
         """The total variance of a workload at a donation of 1, under its plan."""
         chosen = self._within_limits(squares)
         if self._currency == "pure":
             return self._marginals(squares, chosen)[1]
-        return sum(self._roots(squares, chosen)) ** 2 / 2
+        parts = [self._centred(vector, mask) for vector, mask in chosen]
+        return sum(self._roots(squares, parts)) ** 2 / 2
 
     def _roots(
-        self, squares: Mapping[tuple[int, int], float], chosen: Iterable[tuple[int, int]]
+        self, squares: Mapping[tuple[int, int], float], parts: Iterable[MarginalPart]
     ) -> list[float]:
         """The root of c_U g_U for each part."""
-        parts = [MarginalPart(tuple(_levels(mask)), k, Fraction(1), mask > 0) for k, mask in chosen]
         return [
-            math.sqrt(self._sensitivity(part) / self._size(mask) * squares.get((vector, mask), 0.0))
-            for (vector, mask), part in zip(chosen, parts, strict=True)
+            math.sqrt(self._cost(part) * squares.get((part.vector, part.mask), 0.0)) for part in parts
         ]
+
+    def _centred(self, vector: int, mask: int) -> MarginalPart:
+        """The part U of a data vector: centred rows, or a plain table where those are too large.
+
+        Weights have a limit, and a sum in fine steps may be near it.
+        """
+        largest = math.prod(self._shape[at] - 1 for at in _levels(mask)) * self._largest(vector)
+        centred = mask > 0 and largest <= MAX_WEIGHT
+        return MarginalPart(tuple(_levels(mask)), vector, Fraction(1), centred)
+
+    def _cost(self, part: MarginalPart) -> float:
+        """c_U: the squared sensitivity, over the number of centred rows, or times that of plain ones."""
+        size = math.prod(self._shape[at] for at in part.attributes)
+        sensitivity = self._sensitivity(part)
+        return sensitivity / size if part.centred or not part.attributes else sensitivity * size
+
+    def _largest(self, vector: int) -> int:
+        """The largest weight of a row in a data vector."""
+        return max(abs(int(row[vector])) for row in self._domain.row_extremes([vector])) or 1
 
     def _squares(self, terms: Iterable[Term]) -> dict[tuple[int, int], float]:
         """g_U of a workload, by data vector and set of attributes."""
@@ -339,7 +351,19 @@ class SeedPlanner:
         return math.prod(self._shape[at] for at in _levels(mask))
 
     def _sensitivity(self, part: MarginalPart) -> int:
-        """The sensitivity of a part's rows as the kernel computes it: squared for Gaussian noise."""
+        """The sensitivity of a part's rows as the kernel computes it: squared for Gaussian noise.
+
+        Remembered for parts that differ in their attributes alone, and not in the sizes of these.
+        """
+        if part.rows:
+            return self._kernel_sensitivity(part)
+        sizes = tuple(sorted(self._shape[at] for at in part.attributes))
+        key = sizes, part.vector, part.centred
+        if key not in self._sensitivities:
+            self._sensitivities[key] = self._kernel_sensitivity(part)
+        return self._sensitivities[key]
+
+    def _kernel_sensitivity(self, part: MarginalPart) -> int:
         last = len(self._domain.attributes)
         pairs = zip(part.attributes, part.matrices(self._shape), strict=True)
         factors: dict[int, Matrix] = dict(pairs)

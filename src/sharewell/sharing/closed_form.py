@@ -9,12 +9,13 @@ divides all its variances by c, or by c^2 with Laplace noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import Question
@@ -25,14 +26,16 @@ from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
-from sharewell.query.block import Block, Neighbours, ParallelBlock
+from sharewell.query.block import Block, Measurable, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
 #: The most questions of all analysts, and the most numbers of a question, that are looked at.
 MOST_QUESTIONS, MOST_NUMBERS = 160, 8
-#: The donation for which what a seed knows is computed.
-REFERENCE = Fraction(1, 1000)
+#: The cost for which variances are computed; so large that no scale passes its limit.
+REFERENCE = Fraction(10**9)
+#: No variance is taken for less.
+LEAST_VARIANCE = 1e-12
 
 
 def sampled(questions: Sequence[Question], most: int = MOST_QUESTIONS) -> list[Question]:
@@ -77,7 +80,7 @@ class SeedErrors:
         self._seed = seed
         self._curator = curator
         known = Measurements(seed)
-        noise = curator.variances(seed, REFERENCE)
+        noise = _reference_variances(seed, curator)
         if isinstance(seed, MarginalSeed):
             known.observe_parts(seed, np.broadcast_to(0.0, len(seed)), noise)
         else:
@@ -86,6 +89,15 @@ class SeedErrors:
         #: Whether the rows leave something open without a closed form.
         self._unknown = rows is not None
         self._known: dict[str, tuple[bool, float]] = {}
+        self._alone: dict[tuple[str, ...], NDArray[np.float64]] = {}
+
+    def alone(self, rows: Sequence[LinearQuery]) -> NDArray[np.float64]:
+        """The variances of primitive queries that are measured together for the REFERENCE."""
+        key = tuple(row.key for row in rows)
+        if key not in self._alone:
+            block = ParallelBlock(self._curator.domain, rows)
+            self._alone[key] = _reference_variances(block, self._curator)
+        return self._alone[key]
 
     def of(self, row: LinearQuery) -> tuple[bool, float]:
         """Whether a primitive query is a row of the seed, and its variance; infinite if it is open."""
@@ -106,6 +118,15 @@ class SeedErrors:
         return ratio if self._curator.budget.currency == "zcdp" else ratio**2
 
 
+def _reference_variances(rows: Measurable, curator: Curator) -> NDArray[np.float64]:
+    """The variances of rows measured for the REFERENCE, as if noise were continuous.
+
+    That of whole-number noise does not follow the cost where its scale is far below 1.
+    """
+    squares = curator.scales(rows, REFERENCE) ** 2
+    return np.asarray(2 * squares if curator.budget.currency == "pure" else squares)
+
+
 def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list[float]:
     """The variance of the rows of each part of a seed that is measured at some cost."""
     noise, starts = curator.variances(seed, cost), accumulate(seed.sizes[:-1], initial=0)
@@ -113,7 +134,7 @@ def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list
 
 
 @lru_cache(maxsize=4)
-def _seed_errors(
+def seed_errors(
     seed: Strategy | MarginalSeed, privacy: Currency, neighbours: Neighbours, most: int
 ) -> SeedErrors:
     """Remembered: several fractions and prices are tried with one seed."""
@@ -149,9 +170,9 @@ def errors_of(
 
     Privacy: costs nothing; no row is read.
     """
-    known = _seed_errors(seed, privacy, neighbours, max_rows_per_person)
+    known = seed_errors(seed, privacy, neighbours, max_rows_per_person)
     factor = known.factor(sum(shares.values(), Fraction(0)) * seed_fraction)
-    curator = dry_curator(domain, privacy, neighbours, max_rows_per_person)
+    price = known.factor(query_budget)
     paid = {name: int(share * (1 - seed_fraction) / query_budget) for name, share in shares.items()}
     left = {name: count * (sample or {}).get(name, 1.0) for name, count in paid.items()}
     bought: dict[str, float] = {}
@@ -162,7 +183,7 @@ def errors_of(
             return 0.0
         row = query.primitive
         both = factor * known.of(row)[1], bought.get(row.key, math.inf)
-        precision = sum(1 / max(variance, 1e-12) for variance in both)
+        precision = sum(1 / max(variance, LEAST_VARIANCE) for variance in both)
         return abs(float(query.scale)) / math.sqrt(precision) if precision else math.inf
 
     found = []
@@ -173,10 +194,54 @@ def errors_of(
         fresh = [row for key, row in rows.items() if key not in bought and key not in free]
         if fresh and left[analyst] >= 0.5:
             left[analyst] -= 1
-            noise = curator.variances(ParallelBlock(domain, fresh), query_budget).tolist()
-            bought.update(zip((row.key for row in fresh), noise, strict=True))
+            noise = price * known.alone(fresh)
+            bought.update(zip((row.key for row in fresh), noise.tolist(), strict=True))
         found.append(tuple(error(query) for query in queries))
     return found
+
+
+class FirstOffers:
+    """The errors of first answers under a seed, in rows: free ones, and those that are paid for.
+
+    Of a single cell, of all rows, and of some questions. Privacy: costs nothing; no row is read.
+    """
+
+    def __init__(self, domain: Domain, known: SeedErrors, questions: Iterable[Question]) -> None:
+        self._known = known
+        cell = LinearQuery.cell(domain, domain.vectors * (domain.cells // 2))
+        groups = ([cell], [LinearQuery.all(domain)], list(questions))
+        #: For each group, the variances for the REFERENCE of all its numbers: free, and paid for alone.
+        self._groups = [_first_variances(group, known) for group in groups]
+
+    def errors(self, donation: Fraction, price: Fraction) -> list[tuple[float, float]]:
+        """The root mean square error of each group's answers, free and paid; a price of 0 is none."""
+        found = []
+        for free, alone in self._groups:
+            seeded = free * self._known.factor(donation) if donation else np.full_like(free, math.inf)
+            with np.errstate(divide="ignore"):
+                paid = 1 / (1 / seeded + 1 / (alone * self._known.factor(price)))
+            errors = (math.sqrt(float(each.mean())) for each in (seeded, paid))
+            found += [tuple(errors)] if len(free) else []
+        return found
+
+
+def _first_variances(
+    questions: Iterable[Question], known: SeedErrors
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The variances, in rows, of the numbers of some questions: from the seed, and measured alone."""
+    free, alone = list[float](), list[float]()
+    for question in questions:
+        queries = [question] if isinstance(question, LinearQuery) else list(question)
+        queries = [query for query in queries if not query.is_zero]
+        rows = {query.primitive.key: query.primitive for query in queries}
+        fresh = [row for row in rows.values() if not known.of(row)[0]]
+        noise = known.alone(fresh).tolist() if fresh else ()
+        bought = dict(zip((row.key for row in fresh), noise, strict=True))
+        for query in queries:
+            row, unit = query.primitive, (float(query.scale) / (float(query.max_abs) or 1.0)) ** 2
+            free.append(unit * known.of(row)[1])
+            alone.append(unit * float(bought.get(row.key, math.inf)))
+    return np.array(free), np.array(alone)
 
 
 def has_rows_within(domain: Domain, sets: Sequence[Sequence[int]], most: int) -> bool:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, product, zip_longest
 from typing import Any
 
 import numpy as np
 
-from sharewell.errors import SharingError
+from sharewell.errors import PrivacyError, SharingError
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.base import Question, Seed
 from sharewell.mechanisms.marginal_seed import MarginalSeed
@@ -30,9 +30,11 @@ from sharewell.sharing.certificate import outcomes
 from sharewell.sharing.closed_form import (
     MOST_NUMBERS,
     MOST_QUESTIONS,
+    FirstOffers,
     errors_of,
     has_rows_within,
     sampled,
+    seed_errors,
 )
 from sharewell.sharing.collective import Ask, expected_errors
 
@@ -45,8 +47,10 @@ MOST_CELLS, MOST_EXACT = 1_000, 2_000
 MANY_CELLS = 100_000
 #: Of the seeds that are compared then: the most columns of a marginal, marginals, and rows of all.
 MOST_COLUMNS, MOST_MARGINALS, MOST_SEED_ROWS = 2, 2_000, 2**18
-#: Answers that a reserve for questions that were not expected may cost.
-RESERVE = 0.01
+#: What a reserve for questions that were not expected may cost: useful answers, and times the error.
+RESERVE, RESERVE_ERROR = 0.01, 1.35
+#: Paying helps little where it leaves more than this fraction of the error.
+LITTLE_GAIN = 0.95
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Candidate:
     typical_error: float
     #: The budget, whose currency decides the noise.
     budget: Budget
+    #: The error of the most precise first answer, in rows.
+    least_error: float = 0.0
+    #: Whether paying makes some first answer clearly more precise, and then within the threshold.
+    paying_helps: bool = True
+    paying_is_useful: bool = True
 
     @property
     def average(self) -> float:
@@ -114,12 +123,30 @@ def plan(
         tried.append(PlannedSeed(domain, budget.currency, neighbours, wanted))
     settings = list(product(tried, _prices(exact, seed_fractions, queries_per_share)))
     judge = judge_of(domain, workloads, budget, exact, neighbours, how_many(domain), max_rows_per_person)
+    paying = _paying_of(domain, workloads, budget, exact, neighbours, max_rows_per_person)
     found = []
     for at, (strategy, (part, price)) in enumerate(settings, start=1):
-        stream, errors = judge(strategy, part, price)
-        setting = strategy.name, part, price
-        found.append(evaluate(setting, budget, stream, errors, error_threshold))
         watch(at, len(settings))
+        try:
+            stream, errors = judge(strategy, part, price)
+        except PrivacyError:
+            continue  # A sum would need more noise than there may be.
+        setting = strategy.name, part, price
+        candidate = evaluate(setting, budget, stream, errors, error_threshold)
+        offered = paying(strategy, part, price if part < 1 else Fraction(0))
+        found.append(
+            replace(
+                candidate,
+                least_error=min(map(min, offered)),
+                paying_helps=helps(offered),
+                paying_is_useful=helps(pair for pair in offered if pair[1] <= error_threshold),
+            )
+        )
+    if not found:
+        raise SharingError(
+            "None of the settings compared can be measured: the noise would pass its limit.",
+            hint="Raise epsilon or the shares, or give the measures coarser steps.",
+        )
     return sorted(found, key=rank)
 
 
@@ -210,21 +237,64 @@ def is_exact(domain: Domain, workloads: Mapping[str, Sequence[Question]], settin
     return domain.size <= MOST_CELLS and numbers * settings <= MOST_EXACT
 
 
-def recommended(found: Sequence[Candidate]) -> Candidate:
-    """The best settings; if those leave nothing to pay with, the best that do, if they cost little.
+#: Computes the errors of first answers, free and paid, of a seed, a seed fraction and a price.
+Paying = Callable[[Seed, Fraction, Fraction], list[tuple[float, float]]]
 
-    They cost little if no analyst loses more than the RESERVE.
+
+def _paying_of(
+    domain: Domain,
+    workloads: Mapping[str, Sequence[Question]],
+    budget: Budget,
+    shares: Mapping[str, Fraction],
+    neighbours: Neighbours,
+    max_rows_per_person: int,
+) -> Paying:
+    """What paying for a first answer adds, in closed form."""
+    asked = {id(each): each for few in samples(workloads)[0].values() for each in few}.values()
+    settings = budget.currency, neighbours, max_rows_per_person
+    known: dict[int, FirstOffers] = {}
+    donated = sum(shares.values(), Fraction(0))
+
+    def offers(seed: Seed, part: Fraction, price: Fraction) -> list[tuple[float, float]]:
+        if id(seed) not in known:
+            errors = seed_errors(seed.bought_by(shares), *settings)
+            known[id(seed)] = FirstOffers(domain, errors, asked)
+        return known[id(seed)].errors(part * donated, price)
+
+    return offers
+
+
+def helps(offered: Iterable[tuple[float, float]]) -> bool:
+    """Whether some paid answer is clearly more precise than the free one, of pairs of their errors."""
+    return any(paid <= LITTLE_GAIN * free and math.isfinite(paid) for free, paid in offered)
+
+
+def recommended(
+    found: Sequence[Candidate], accepts: Callable[[Candidate], bool] = lambda candidate: True
+) -> Candidate:
+    """The best settings, with a reserve for questions that were not expected, if it costs little.
+
+    A reserve must be of use: paying makes some answer more precise, and best within the threshold. Where
+    no such reserve costs little, everything is on the seed. `accepts` may refuse settings.
     """
-    best = found[0]
-    if best.seed_fraction < 1:
-        return best
-    reserve = (each for each in found if each.seed_fraction < 1 and _costs_little(each, best))
-    return next(reserve, best)
+    best = next(filter(accepts, found), found[0])
+    allowed = [each for each in found if _costs_little(each, best)]
+    wanted: Sequence[Callable[[Candidate], bool]] = (
+        lambda each: each.paying_is_useful,
+        lambda each: each.paying_helps,
+        lambda each: each.seed_fraction == 1,
+    )
+    for wants in wanted:
+        for each in filter(wants, allowed):
+            if accepts(each):
+                return each
+    return best
 
 
 def _costs_little(candidate: Candidate, best: Candidate) -> bool:
-    """Whether no analyst loses more than a RESERVE may cost."""
-    return all(candidate.within[name] >= part - RESERVE for name, part in best.within.items())
+    """Whether a reserve costs no analyst too many useful answers, nor too much precision."""
+    useful = all(candidate.within[name] >= part - RESERVE for name, part in best.within.items())
+    return useful and candidate.typical_error <= RESERVE_ERROR * best.typical_error
 
 
 def suggested(domain: Domain) -> Iterator[Seed]:
