@@ -511,7 +511,7 @@ def said_before(file, capsys, monkeypatch):
         raise Begun
 
     def say(cells: int) -> str:
-        monkeypatch.setattr(render_plan, "plan", begin)
+        monkeypatch.setattr(render_plan, "compare_settings", begin)
         with pytest.raises(Begun):
             show_plan(str(file(HERE.replace("high = 29", f"high = {cells // 2 - 1}"))), 1, True)
         streams = capsys.readouterr()

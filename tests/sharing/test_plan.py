@@ -14,6 +14,7 @@ from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.query import workload
 from sharewell.sharing.collective import expected_errors
 from sharewell.sharing.plan import (
+    Candidate,
     RESERVE,
     evaluate,
     how_many,
@@ -63,17 +64,38 @@ def test_an_analyst_without_a_workload_is_refused():
         plan(LINE, WORKLOADS, Budget.pure("1"), {"ann": "1/2"}, 5.0)
 
 
-def test_everything_on_the_seed_is_compared_and_a_reserve_recommended_where_it_costs_little():
+def test_everything_on_the_seed_is_compared_once_for_each_seed():
     found = plan(
         LINE, WORKLOADS, Budget.zcdp("1", "1e-6"), SHARES, 5.0, seed_fractions=["1/2", "19/20", "1"]
     )
     whole = [candidate for candidate in found if candidate.seed_fraction == 1]
     assert len(whole) == 4, "one price for each seed"
+    assert not any(candidate.paying_helps for candidate in whole)
     best = recommended(found)
     assert best.seed == found[0].seed == "planned"
-    assert best.seed_fraction < 1
+    assert best.paying_helps or best.seed_fraction == 1
     assert best.average >= found[0].average - RESERVE
     assert recommended(whole) is whole[0]
+
+
+def test_a_reserve_is_recommended_that_is_of_use_and_costs_little():
+    budget = Budget.pure("1")
+
+    def candidate(fraction: str, within: float, error: float, helps: bool, useful: bool) -> Candidate:
+        part = Fraction(fraction)
+        seed = ("planned", part, Fraction(1, 100), {"ann": within}, error, budget)
+        return Candidate(*seed, paying_helps=helps, paying_is_useful=useful)
+
+    whole = candidate("1", 0.95, 10.0, False, False)
+    hardly = candidate("49/50", 0.949, 10.2, False, False)
+    helping = candidate("9/10", 0.945, 11.0, True, False)
+    useful = candidate("3/4", 0.942, 13.3, True, True)
+    wrong = candidate("1/2", 0.93, 13.4, True, True)
+    imprecise = candidate("1/2", 0.95, 20.0, True, True)
+    assert recommended([whole, hardly, helping, useful, wrong]) is useful
+    assert recommended([whole, hardly, helping, useful], lambda each: each is not useful) is helping
+    assert recommended([whole, hardly, wrong, imprecise]) is whole
+    assert recommended([useful, whole, hardly]) is useful
 
 
 def test_a_plan_for_many_questions_is_that_of_dry_runs_or_a_little_worse():
