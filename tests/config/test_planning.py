@@ -39,14 +39,14 @@ def days(rows: int) -> list[str]:
 TABLES: dict[str, dict[str, list[Any]]] = {
     "one column": {"age": whole(0, 90, 900)},
     "two cells": {"member": [n % 2 for n in range(900)]},
-    "narrow": {"age": whole(0, 90, 900), "sex": texts(2, 900)},
-    "some columns": {"age": whole(0, 90, 900), "sex": texts(2, 900), "ward": texts(8, 900)},
-    "dates": {"visit": days(900), "sex": texts(2, 900), "age": whole(0, 90, 900)},
-    "many categories": {"town": texts(40, 2_000), "work": texts(30, 2_000)},
-    "cents": {"wage": [n / 100 for n in whole(0, 9_000_000, 900)], "age": whole(0, 90, 900)},
+    "narrow": {"age": whole(0, 20, 900), "sex": texts(2, 900)},
+    "some columns": {"age": whole(0, 20, 900), "sex": texts(2, 900), "ward": texts(4, 900)},
+    "dates": {"visit": days(900), "sex": texts(2, 900), "age": whole(0, 20, 900)},
+    "many categories": {"town": texts(45, 2_000), "work": texts(30, 2_000)},
+    "cents": {"wage": [n / 100 for n in whole(0, 9_000_000, 900)], "age": whole(0, 20, 900)},
     "large bounds": {"worth": [n % 7 * 10**14 for n in range(900)], "sex": texts(2, 900)},
     "several measures": {f"m{n}": [0.5 + each for each in whole(0, 10**n, 900)] for n in range(3, 6)},
-    "wide": {f"c{n}": whole(0, 3 + n % 3, 900) for n in range(9)},
+    "wide": {f"c{n}": whole(0, 3, 900) for n in range(12)},
     "twelve rows": {"age": [3, 5, 5, 8] * 3, "sex": list("mfmm") * 3},
     "one row": {"age": [4], "sex": ["m"], "fee": [1.5]},
     "constant": {"a": ["x"] * 900, "b": [3] * 900, "c": [2.5] * 900},
@@ -145,17 +145,16 @@ def config_of(epsilon: str, population: int, high: int, shares: list[str]) -> Co
     [
         ("0.001", 10**7, 9, ["1/2", "1/2"]),
         ("100", 10_000, 9, ["1/2", "1/2"]),
-        ("1", 10_000, 49, ["1/1000"] * 30),
-        ("1", 10**6, 19, ["9/10", "1/1000"]),
+        ("1", 10**6, 2, ["1/1000"] * 30),
+        ("1", 10**6, 9, ["9/10", "1/1000"]),
     ],
 )
 def test_what_is_recommended_at_the_extremes_can_be_served(epsilon, population, high, shares):
     config = config_of(epsilon, population, high, shares)
     best = recommend(config, compare_settings(config))
     again = with_settings(config, best)
-    assert all(
-        each.level != "error" for each in check_config(again).diagnostics if "age" in each.message
-    )
+    refused = [each for each in check_config(again).diagnostics if each.level == "error"]
+    assert [each.message for each in refused if "people.csv" not in each.message] == []
     assert recommend(again, compare_settings(again)) == best
     assert sum(again.shares.values()) <= again.budget.total
 

@@ -34,7 +34,7 @@ from tests.wide.census import AMOUNTS, write_census
 
 @pytest.fixture(autouse=True)
 def any_settings(monkeypatch):
-    """What is proposed for the columns does not depend on the settings: `test_planning.py` is on those."""
+    """What is proposed for columns does not depend on the settings: those are in `test_planning.py`."""
     monkeypatch.setattr(render_config, "propose_settings", lambda *_: Settings(delta="1e-6"))
 
 

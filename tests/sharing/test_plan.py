@@ -14,8 +14,8 @@ from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.query import workload
 from sharewell.sharing.collective import expected_errors
 from sharewell.sharing.plan import (
-    Candidate,
     RESERVE,
+    Candidate,
     evaluate,
     how_many,
     in_turns,

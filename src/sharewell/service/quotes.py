@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from sharewell import wire
 from sharewell.cancellation import checked
-from sharewell.config.check import LITTLE_GAIN
 from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer, Mechanism, Prospect
 from sharewell.query.block import Block
 from sharewell.query.expression import (
@@ -32,6 +31,7 @@ from sharewell.service.expected_errors import ErrorOfGroup, ExpectedErrors
 from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.numbers import is_number
 from sharewell.service.results import columns
+from sharewell.sharing.plan import LITTLE_GAIN
 
 #: The size of a group that the error of an average is stated for where nothing is known about it.
 ASSUMED_SIZE = 1_000
