@@ -168,7 +168,9 @@ def check_config(config: Config, *further: Check) -> CheckReport:
     except ConfigError:
         raise
     except SharewellError as error:
-        found.append(Diagnostic.from_error(error))
+        # Settings that were refused above need not be refused again.
+        if not (isinstance(error, PrivacyError) and any(check_settings(config))):
+            found.append(Diagnostic.from_error(error))
     return CheckReport(config, budgets, forecasts, promised, tables, tuple(found))
 
 

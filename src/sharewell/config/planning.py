@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from sharewell.config.check import check_settings
@@ -62,9 +63,13 @@ def compare_settings(
             neighbours=config.neighbours,
             max_rows_per_person=config.max_rows_per_person,
             expected=_expected(config),
-            watch=lambda done, of, at=at: watch(at * of + done, len(budgets) * of),
+            watch=partial(_advance, watch, at, len(budgets)),
         )
     return sorted(found, key=rank)
+
+
+def _advance(watch: Callable[[int, int], object], at: int, budgets: int, done: int, of: int) -> None:
+    watch(at * of + done, budgets * of)
 
 
 def count_settings(config: Config) -> int:

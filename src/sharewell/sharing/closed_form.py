@@ -220,8 +220,8 @@ class FirstOffers:
             seeded = free * self._known.factor(donation) if donation else np.full_like(free, math.inf)
             with np.errstate(divide="ignore"):
                 paid = 1 / (1 / seeded + 1 / (alone * self._known.factor(price)))
-            errors = (math.sqrt(float(each.mean())) for each in (seeded, paid))
-            found += [tuple(errors)] if len(free) else []
+            if len(free):
+                found.append((math.sqrt(float(seeded.mean())), math.sqrt(float(paid.mean()))))
         return found
 
 

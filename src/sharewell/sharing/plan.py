@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations, product, zip_longest
 from typing import Any
@@ -69,10 +69,10 @@ class Candidate:
     #: The budget, whose currency decides the noise.
     budget: Budget
     #: The error of the most precise first answer, in rows.
-    least_error: float = 0.0
+    least_error: float = field(default=0.0, compare=False)
     #: Whether paying makes some first answer clearly more precise, and then within the threshold.
-    paying_helps: bool = True
-    paying_is_useful: bool = True
+    paying_helps: bool = field(default=True, compare=False)
+    paying_is_useful: bool = field(default=True, compare=False)
 
     @property
     def average(self) -> float:
