@@ -105,17 +105,63 @@ def planned_answers(budget: Budget) -> dict[str, list]:
     return found
 
 
+def check_scale(answers: list, truth: float) -> None:
+    """Accept the reported scale, and reject one that is 30 % larger or smaller."""
+    reported = answers[0].standard_error
+    misses = np.array([answer.value for answer in answers]) - truth
+    scale = np.sqrt((misses**2).mean()) / reported
+    assert 0.87 < scale < 1.13
+    assert not any(0.87 < scale * wrong < 1.13 for wrong in (1 / 1.3, 1 / 0.7))
+    assert abs(misses.mean()) < 4.5 * reported / np.sqrt(len(answers))
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=["pure", "zcdp"])
 def test_the_errors_of_planned_seeds_and_signed_rows_are_those_reported(budget):
-    """Accepts the reported scale, and rejects one that is 30 % larger or smaller."""
     found = planned_answers(budget)
     cell = float(PEOPLE[8])
     for which, truth in (("seed", cell), ("bought", float(PEOPLE[6:].sum())), ("both", cell)):
-        reported = found[which][0].standard_error
-        misses = np.array([answer.value for answer in found[which]]) - truth
-        scale = np.sqrt((misses**2).mean()) / reported
-        assert 0.87 < scale < 1.13
-        assert not any(0.87 < scale * wrong < 1.13 for wrong in (1 / 1.3, 1 / 0.7))
-        assert abs(misses.mean()) < 4.5 * reported / np.sqrt(FEW)
+        check_scale(found[which], truth)
     assert found["bought"][0].source == "measured"
     assert found["both"][0].standard_error < found["seed"][0].standard_error
+
+
+# A table of 10^10 cells
+
+WIDE = Domain([Integer(f"x{at}", 0, size - 1) for at, size in enumerate([2, 3] + [7] * 11)])
+OPEN = LinearQuery.of(WIDE, x0=[1], x1=[0, 2], x2=[3])
+CODES = np.random.default_rng(41).integers(0, 2, (13, 60))
+
+
+def wide_answers(budget: Budget) -> dict[str, list]:
+    """From tables that leave what three columns have in common open until one count of it is bought."""
+    chosen = seed.marginals_of(WIDE, [["x0", "x1"], ["x1", "x2"], ["x0", "x2"]])
+    counts = np.arange(60) % 7
+    noise, data = SeededNoise(31), DataVector.of_cells(WIDE, list(CODES), counts, 200)
+    found: dict[str, list] = {"seed": [], "bought": [], "both": []}
+    for _ in range(FEW // 3):
+        mechanism = CacheReconstruct(
+            Curator(data, budget, {"ann": budget.total}, noise=noise),
+            seed=chosen,
+            seed_fraction=Fraction(3, 4),
+            query_budget=budget.total / 4,
+            signed_rows=True,
+        )
+        found["seed"].append(mechanism.ask(LinearQuery.of(WIDE, x0=[1], x1=[1]), "ann", pay=False))
+        found["bought"].append(mechanism.ask(OPEN, "ann"))
+        rest = LinearQuery.of(WIDE, x0=[1], x1=[0, 2]) - OPEN
+        found["both"].append(mechanism.ask(rest, "ann", pay=False))
+    return found
+
+
+def test_the_errors_of_a_wide_table_are_those_reported():
+    found = wide_answers(Budget.zcdp("1", "1e-6"))
+    counts, (x0, x1, x2) = np.arange(60) % 7, CODES[:3]
+    pair = (x0 == 1) & (x1 != 1)
+    truths = {
+        "seed": counts[(x0 == 1) & (x1 == 1)].sum(),
+        "bought": counts[pair & (x2 == 3)].sum(),
+        "both": counts[pair & (x2 != 3)].sum(),
+    }
+    for which, truth in truths.items():
+        check_scale(found[which], float(truth))
+    assert found["bought"][0].source == "measured"
