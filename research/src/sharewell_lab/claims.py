@@ -573,8 +573,8 @@ def _broken(of_settings: list[Numbers]) -> str:
         return ""
     broken = [float((values > 1).mean()) for values in of_settings]
     endless = max(float(np.isinf(values).mean()) for values in of_settings)
-    ends = list(dict.fromkeys(f"{percent(end)} %" for end in (min(broken), max(broken))))
-    return f"Above 1 in {' to '.join(ends)} of trials, infinite in {percent(endless)} % or less."
+    ends = "–".join(dict.fromkeys(percent(end) for end in (min(broken), max(broken))))
+    return f"Above 1: {ends} % of trials; infinite: up to {percent(endless)} %."
 
 
 _NAMED = {"ratio": "max ratio error", "interference": "interference"}

@@ -201,7 +201,7 @@ def settings_table(about: Mapping[str, Any], run: OutcomeTable | None = None) ->
 
 
 #: The keys of a study that the table of settings shows.
-_STUDY_KEYS = ("trials", "cells", "population", "error_threshold", "analysts", "p")
+_STUDY_KEYS = ("trials", "cells", "analysts", "p")
 
 
 def command(about: Mapping[str, Any]) -> str:
