@@ -425,7 +425,7 @@ SELECT income >= 20000 AS high, COUNT(*) FROM people GROUP BY high
 SELECT FLOOR(income / 10000) AS step, COUNT(*) FROM people WHERE income < 20000 GROUP BY step
 --> sql.cuts-through-bin, line 1, column 8, at 'FLOOR(income / 10000)'
 --> FLOOR(income / 10000) splits the bin of income from 20000 to 50000.
---> The edges of income are 0, 10000, 20000, 50000.
+--> Use income itself, or split it at its edges: 0, 10000, 20000, 50000.
 
 SELECT COUNT(*) FROM people WHERE income * 12 >= 240000
 --> COUNT(*): number
@@ -577,7 +577,7 @@ SELECT COUNT(*) FROM people WHERE income > 12500
 SELECT FLOOR(income / 5000) AS step, COUNT(*) FROM people GROUP BY step
 --> sql.cuts-through-bin, line 1, column 8, at 'FLOOR(income / 5000)'
 --> FLOOR(income / 5000) splits the bin of income from 0 to 10000.
---> The edges of income are 0, 10000, 20000, 50000.
+--> Use income itself, or split it at its edges: 0, 10000, 20000, 50000.
 
 SELECT COUNT(*) FROM people WHERE admitted = DATE '2020-05-17'
 --> sql.cuts-through-bin, line 1, column 35, at "admitted = DATE '2020-05-17'"
@@ -592,7 +592,7 @@ SELECT a.state, COUNT(*) FROM people a JOIN people b ON a.age = b.age GROUP BY a
 SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 --> sql.unsupported, line 1, column 49, at 'AVG(age) FROM people'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> Ask it on its own, and write its answer here as a number.
 
 SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
 --> sql.unsupported, line 1, column 8, at 'AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROU...'
@@ -616,7 +616,7 @@ SELECT COUNT(*) FROM people WHERE admitted > CURRENT_DATE
 SELECT STRING_AGG(state, ', ') FROM people
 --> sql.unsupported, line 1, column 8, at 'STRING_AGG'
 --> Unsupported function "STRING_AGG".
---> Single values are never returned. Use GROUP BY and COUNT(*).
+--> Single values are never returned. Count its values: SELECT state, COUNT(*) FROM people GROUP BY state.
 
 SELECT COUNT(*) FROM people WHERE agee > 30
 --> sql.unknown-name, line 1, column 35, at 'agee'

@@ -139,7 +139,7 @@ WITH by_race AS (SELECT race, COUNT(*) AS n FROM people GROUP BY race) SELECT ra
 WITH t AS (SELECT race, COUNT(*) AS n FROM people GROUP BY race) SELECT MAX(n) FROM t
 --> sql.unsupported, line 1, column 73, at 'MAX'
 --> Unsupported function "MAX".
---> Name a column. Of the rows of a result, ORDER BY it, with LIMIT 1.
+--> Of the rows of a result, write ORDER BY n DESC LIMIT 1.
 
 SELECT race, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM people GROUP BY race
 --> race: group, n: number, place: number
@@ -223,12 +223,12 @@ SELECT ROUND(AVG(age), 1) AS mean, ROUND(AVG(age) - 1.96 * STDDEV(age) / SQRT(CO
 SELECT COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people) AS share FROM people WHERE age > 80
 --> sql.unsupported, line 1, column 33, at 'COUNT(*) FROM people'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*).
 
 SELECT sex, COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people) GROUP BY sex
 --> sql.unsupported, line 1, column 54, at 'AVG(age) FROM people'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> Ask it on its own, and write its answer here as a number.
 
 SELECT age, sex, COUNT(*) FROM people WHERE age BETWEEN 18 AND 24 GROUP BY GROUPING SETS ((age, sex), (age), ())
 --> age: group, sex: group, COUNT(*): number
@@ -245,7 +245,7 @@ SELECT schooling AS education, ROUND(AVG(age), 1) FROM people WHERE education IS
 SELECT EXISTS(SELECT 1 FROM people WHERE age = 85)
 --> sql.unsupported, line 1, column 8, at 'EXISTS'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> Count the rows that exist: SELECT COUNT(*) FROM ... WHERE ...
 
 SELECT COUNT(*) AS n, n / 100 AS hundreds FROM people
 --> n: number, hundreds: number

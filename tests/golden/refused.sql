@@ -170,7 +170,7 @@ SELECT COUNT(*) FROM people WHERE 'yes'
 SELECT COUNT(*) FROM people WHERE age > income
 --> sql.cuts-through-bin, line 1, column 35, at 'age > income'
 --> age > income splits the bin of income from 0 to 10000.
---> The edges of income are 0, 10000, 20000, 50000.
+--> Use income itself, or split it at its edges: 0, 10000, 20000, 50000.
 
 SELECT COUNT(*) FROM people WHERE age > 1 / 0
 --> sql.unsupported, line 1, column 41, at '1 / 0'
@@ -200,7 +200,7 @@ SELECT COUNT(*) FROM people WHERE age IN ()
 SELECT COUNT(*) FROM people WHERE age IN (SELECT age FROM people)
 --> sql.unsupported, line 1, column 50, at 'age FROM people'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> Write its conditions in WHERE, in place of IN.
 
 SELECT COUNT(*) FROM people WHERE age IS 3
 --> sql.unsupported, line 1, column 35, at 'age IS 3'
@@ -240,7 +240,7 @@ SELECT COUNT(*) FROM people WHERE admitted > CURRENT_DATE
 SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 --> sql.unsupported, line 1, column 35, at 'EXISTS'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> Count the rows that exist: SELECT COUNT(*) FROM ... WHERE ...
 
 SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 'F')
 --> sql.unsupported, line 1, column 36, at 'age, sex'
@@ -331,7 +331,7 @@ SELECT COUNT(*) FROM people, visits
 (SELECT COUNT(*) FROM people)
 --> sql.unsupported, line 1, column 9, at 'COUNT(*) FROM people'
 --> A subquery is only supported in FROM.
---> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into WHERE, or select from it: FROM (SELECT ...) AS t.
+--> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*).
 
 SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
 --> sql.syntax, line 1, column 8, at 'COUNT(*) FROM people UNION SELECT COUNT(*) FROM people'

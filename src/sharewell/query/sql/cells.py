@@ -341,6 +341,6 @@ def _cuts(
             message = f"{written} splits the bin of {attribute.name} from {start} to {end}."
             edges = [attribute.edge_text(edge) for edge in attribute.edges[:6]]
             more = ", ..." if len(attribute.edges) > 6 else ""
-            hint = f"The edges of {attribute.name} are {', '.join(edges)}{more}."
+            hint = f"Use {attribute.name} itself, or split it at its edges: {', '.join(edges)}{more}."
             return source.error(node, message, hint, CutsThroughBin)
     raise AssertionError("only bins can be cut")

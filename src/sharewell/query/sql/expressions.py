@@ -34,7 +34,7 @@ from sharewell.query.sql.constants import (
     read_number,
     regular_matcher,
 )
-from sharewell.query.sql.grammar import CALL, SUBQUERY
+from sharewell.query.sql.grammar import CALL, subquery
 from sharewell.query.sql.text import Source, shortened
 
 SYMBOLS: dict[type[exp.Expr], str] = {
@@ -157,7 +157,7 @@ class Translator:
                 message = "An aggregate is not allowed here."
                 hint = "Use it in the SELECT list, HAVING or ORDER BY."
             case exp.Subquery() | exp.Select():
-                message, hint = SUBQUERY
+                return subquery(self.source, node)
             case exp.Window():
                 message = "A window is not allowed here."
                 hint = "Use it in the SELECT list, over aggregates."

@@ -84,11 +84,7 @@ CALL = "()"
 Refusal = tuple[str, str]
 
 JOIN = ("Joins are not supported.", "Query one table, and compare its groups by FILTER (WHERE ...).")
-SUBQUERY = (
-    "A subquery is only supported in FROM.",
-    "For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*). Otherwise move its conditions into "
-    "WHERE, or select from it: FROM (SELECT ...) AS t.",
-)
+SUBQUERY = "A subquery is only supported in FROM."
 _CAST = ('Values cannot be cast to "{}".', "Cast to INTEGER, DOUBLE, DECIMAL, VARCHAR, BOOLEAN or DATE.")
 
 #: Refusals of SQL keywords outside the vocabulary; `{}` stands for the token.
@@ -131,7 +127,7 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
             "The current time is not supported: the same question must mean the same tomorrow.",
             "Write a date as DATE '2024-12-31'.",
         ),
-        ("EXISTS", *SUBQUERY),
+        ("EXISTS", SUBQUERY, "Count the rows that exist: SELECT COUNT(*) FROM ... WHERE ..."),
     )
     for token in _types(tokens)
 }
@@ -321,7 +317,11 @@ def _about(source: Source, token: Token, instead: str) -> str:
     if column is not None and "ORDER BY {x}" in instead and not isinstance(column.attribute, Ordered):
         instead = _COUNTS
     elif column is None and "ORDER BY {x}" in instead:
-        instead = "Name a column. Of the rows of a result, ORDER BY it, with LIMIT 1."
+        aliases = [b.text for a, b in itertools.pairwise(source.tokens) if a.token_type is TokenType.ALIAS]
+        order = {"MIN": "", "MAX": " DESC"}.get(token.text.upper())
+        instead = "Name a column."
+        if order is not None and named in aliases:
+            instead = f"Of the rows of a result, write ORDER BY {named}{order} LIMIT 1."
     return instead.format(x=named if column else "column", table=source.table)
 
 
@@ -329,7 +329,7 @@ def _about(source: Source, token: Token, instead: str) -> str:
 _COUNTS = "Count its values: SELECT {x}, COUNT(*) FROM {table} GROUP BY {x}."
 _EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY {{x}})."
 _NEIGHBOUR = "Use SUM(COUNT(*)) OVER (ORDER BY ... ROWS BETWEEN {}): 0 where there is no such row."
-_LISTS = "Single values are never returned. Use GROUP BY and COUNT(*)."
+_LISTS = "Single values are never returned. " + _COUNTS
 INSTEAD = {
     "MIN": _EXTREME.format("0.01"),
     "MAX": _EXTREME.format("0.99"),
@@ -493,8 +493,19 @@ def _unsupported(source: Source, node: exp.Expr) -> SqlError:
     if isinstance(node, exp.Join):
         message, hint = JOIN
     elif isinstance(node, exp.Subquery):
-        message, hint = SUBQUERY
+        return subquery(source, node)
     return source.error(node, message, hint)
+
+
+def subquery(source: Source, node: exp.Expr) -> SqlError:
+    """Return the error for a subquery outside of FROM, with what serves in its place."""
+    if node.find_ancestor(exp.In):
+        hint = "Write its conditions in WHERE, in place of IN."
+    elif node.find_ancestor(exp.Where, exp.Having, exp.Filter):
+        hint = "Ask it on its own, and write its answer here as a number."
+    else:
+        hint = "For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*)."
+    return source.error(node, SUBQUERY, hint)
 
 
 def unsupported_word(source: Source, token: Token) -> SqlError:
