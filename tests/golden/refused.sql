@@ -244,8 +244,8 @@ SELECT COUNT(*) FROM people WHERE EXISTS (SELECT 1)
 
 SELECT COUNT(*) FROM people WHERE (age, sex) = (1, 'F')
 --> sql.unsupported, line 1, column 36, at 'age, sex'
---> Unsupported expression age, sex.
---> Write a number, 'text', DATE '2024-12-31', TRUE, FALSE, NULL, or a column.
+--> (age, sex) are several columns at once.
+--> Compare them one by one, with AND and OR.
 
 SELECT * FROM people
 --> sql.unsupported, line 1, column 8, at '*'

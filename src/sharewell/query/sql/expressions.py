@@ -161,6 +161,9 @@ class Translator:
             case exp.Window():
                 message = "A window is not allowed here."
                 hint = "Use it in the SELECT list, over aggregates."
+            case exp.Tuple():
+                message = f"({shortened(self.source.quote(node))}) are several columns at once."
+                hint = "Compare them one by one, with AND and OR."
             case _:
                 message = f"Unsupported expression {shortened(self.source.quote(node))}."
                 hint = "Write a number, 'text', DATE '2024-12-31', TRUE, FALSE, NULL, or a column."

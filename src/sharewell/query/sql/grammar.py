@@ -260,7 +260,8 @@ def _read_words(source: Source) -> list[Token]:
         if negated or not (is_function or is_name or kind in WORDS):
             # A keyword of a clause that is not supported is often followed by others of the same.
             if readable or not token.text.isalpha():
-                source.add(unsupported_word(source, token))
+                is_call = opens and kind not in _REFUSALS and token.text.isidentifier()
+                source.add((unknown_function if is_call else unsupported_word)(source, token))
             readable = False
         elif opens and is_name and not (is_function or is_parsed or _is_called(token, before)):
             unknown = source.unknown_functions.setdefault(word, unknown_function(source, token))
@@ -342,6 +343,12 @@ INSTEAD = {
     "GROUP_CONCAT": _LISTS,
     "MODE": "Use SELECT {x}, COUNT(*) FROM {table} GROUP BY {x} ORDER BY COUNT(*) DESC LIMIT 1.",
     "HISTOGRAM": _COUNTS,
+    "SKEWNESS": _COUNTS,
+    "KURTOSIS": _COUNTS,
+    "ENTROPY": _COUNTS,
+    "MAD": "Use quantiles, such as QUANTILE_CONT({x}, [0.25, 0.5, 0.75]).",
+    "GROUPING": "In the row of a subtotal the column is NULL: write {x} IS NULL.",
+    "FORMAT": "Use ROUND(number, digits).",
     "APPROX_COUNT_DISTINCT": "The values are public. " + _COUNTS,
     "APPROX_QUANTILE": "Use PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {x}).",
     "LAG": _NEIGHBOUR.format("1 PRECEDING AND 1 PRECEDING"),
@@ -494,6 +501,8 @@ def _unsupported(source: Source, node: exp.Expr) -> SqlError:
         message, hint = JOIN
     elif isinstance(node, exp.Subquery):
         return subquery(source, node)
+    elif isinstance(node, exp.Between):
+        message, hint = "BETWEEN SYMMETRIC is not supported.", "Write the smaller end first."
     return source.error(node, message, hint)
 
 
@@ -503,6 +512,8 @@ def subquery(source: Source, node: exp.Expr) -> SqlError:
         hint = "Write its conditions in WHERE, in place of IN."
     elif node.find_ancestor(exp.Where, exp.Having, exp.Filter):
         hint = "Ask it on its own, and write its answer here as a number."
+    elif (outer := node.find_ancestor(exp.Select)) and outer.args.get("group"):
+        hint = "For shares of the total, write COUNT(*) / SUM(COUNT(*)) OVER ()."
     else:
         hint = "For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*)."
     return source.error(node, SUBQUERY, hint)
