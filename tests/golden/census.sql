@@ -330,3 +330,75 @@ SELECT age, AVG(COUNT(*)) OVER (ORDER BY age) AS smooth FROM people GROUP BY age
 SELECT age, AVG(COUNT(*)) OVER (ORDER BY age ROWS 3 PRECEDING) AS smooth FROM people GROUP BY age
 --> age: group, smooth: number
 --> 1 bought, 86 rows
+
+SELECT COUNT(*) FILTER (WHERE age < 15 OR age >= 65) * 100.0 / COUNT(*) FILTER (WHERE age BETWEEN 15 AND 64) AS dependency_ratio FROM people
+--> dependency_ratio: number
+--> 2 bought, 1 rows
+
+SELECT marital, 100.0 * SUM(CASE WHEN age >= 65 THEN 1 ELSE 0 END) / SUM(CASE WHEN age < 15 THEN 1 ELSE 0 END) AS ageing_index FROM people GROUP BY marital
+--> marital: group, ageing_index: number
+--> 2 bought, 5 rows
+
+SELECT age // 5 * 5 AS five, COUNT(*) FILTER (WHERE sex = 'female') AS women, COUNT(*) FILTER (WHERE sex = 'male') AS men FROM people GROUP BY five ORDER BY five
+--> five: group, women: number, men: number
+--> 2 bought, 18 rows
+
+SELECT COALESCE(race, 'Total') AS race, COUNT(*) FROM people GROUP BY ROLLUP (race)
+--> race: group, COUNT(*): number
+--> 1 bought, 8 rows
+
+SELECT GROUPING(race), race, COUNT(*) FROM people GROUP BY ROLLUP (race)
+--> sql.unsupported, line 1, column 8, at 'GROUPING'
+--> Unsupported function "GROUPING".
+--> In the row of a subtotal the column is NULL: write race IS NULL.
+
+SELECT race, race IS NULL AS total, COUNT(*) FROM people GROUP BY ROLLUP (race)
+--> race: group, total: group, COUNT(*): number
+--> 1 bought, 8 rows
+
+SELECT AVG(age) AS mean_age, SQRT(VARIANCE(age) / COUNT(*)) AS standard_error FROM people
+--> mean_age: number, standard_error: number
+--> 3 bought, 1 rows
+
+SELECT QUANTILE_CONT(age, 0.9) / QUANTILE_CONT(age, 0.1) AS p90_p10 FROM people WHERE age >= 18
+--> p90_p10: number
+--> 1 bought, 1 rows
+
+SELECT race, RANK() OVER (ORDER BY AVG(age) DESC) AS place FROM people GROUP BY race
+--> race: group, place: number
+--> 2 bought, 7 rows
+
+SELECT 1 - AVG(moved::INT) AS stayed FROM people WHERE age BETWEEN 15 AND 74
+--> stayed: number
+--> 2 bought, 1 rows
+
+WITH adults AS (SELECT * FROM people WHERE age >= 18), movers AS (SELECT * FROM adults WHERE moved) SELECT schooling, COUNT(*) FROM movers GROUP BY schooling
+--> schooling: group, COUNT(*): number
+--> 1 bought, 10 rows
+
+WITH w AS (SELECT race, AVG(age) AS mean_age FROM people GROUP BY race) SELECT race, mean_age FROM w WHERE mean_age > 38 ORDER BY mean_age
+--> race: group, mean_age: number
+--> 2 bought, 7 rows
+
+SELECT COUNT(*) FROM people WHERE (sex, marital) IN (('female', 'widowed'), ('male', 'divorced'))
+--> sql.unsupported, line 1, column 36, at 'sex, marital'
+--> (sex, marital) are several columns at once.
+--> Compare them one by one, with AND and OR.
+
+SELECT SKEWNESS(age) FROM people
+--> sql.unsupported, line 1, column 8, at 'SKEWNESS'
+--> Unsupported function "SKEWNESS".
+--> Count its values: SELECT age, COUNT(*) FROM people GROUP BY age.
+
+SELECT schooling, COUNT(*) * 100.0 / (SELECT COUNT(*) FROM people) AS pct FROM people GROUP BY schooling
+--> sql.unsupported, line 1, column 46, at 'COUNT(*) FROM people'
+--> A subquery is only supported in FROM.
+--> For shares of the total, write COUNT(*) / SUM(COUNT(*)) OVER ().
+
+SELECT 'under 18' AS part, COUNT(*) FROM people WHERE age < 18 UNION ALL SELECT '18 and over', COUNT(*) FROM people WHERE age >= 18
+--> part: group, COUNT(*): number
+--> 2 bought, 2 rows
+
+SELECT race, schooling, COUNT(*) AS n, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY race) AS row_percent FROM people GROUP BY race, schooling
+--> race: group, schooling: group, n: number, row_percent: number
+--> 1 bought, 70 rows

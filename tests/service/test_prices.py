@@ -102,3 +102,13 @@ def test_post_processing_and_repeated_parts_are_free(key, aggregate, rows, compu
     if "HAVING" not in end and "LIMIT" not in end:
         twice = f"{plain} UNION ALL {plain}"
         assert quoted(mechanism, twice, "ben") == 0
+
+
+def test_a_half_bought_average_is_charged_by_half_and_not_called_cached():
+    mechanism = fresh()
+    charged(mechanism, "SELECT SUM(age) FROM people WHERE employed", "ben")
+    statement = compile_sql("SELECT AVG(age) FROM people WHERE employed", DOMAIN)
+    found = results.result(statement, answered(mechanism, statement, "ann"), pay=True)
+    assert (found.cost, found.rows[0][0].source) == (1, "measured")
+    again = results.result(statement, answered(mechanism, statement, "ann"), pay=True)
+    assert (again.cost, again.rows[0][0].source) == (0, "cached")

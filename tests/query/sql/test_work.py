@@ -103,6 +103,13 @@ def test_a_regular_expression_cannot_make_the_match_slow(pattern):
     assert calls(f"{COUNT} WHERE regexp_matches(school, '{pattern}')") < MAX_CALLS
 
 
+def test_a_range_of_many_categories_is_compared_once():
+    codes = Domain([Category("code", [f"I{number:05}" for number in range(100_000)])])
+    text = f"{COUNT} WHERE code BETWEEN 'I10' AND 'I15'"
+    assert calls(text, codes) < 8 * len(codes.attributes[0].labels)
+    assert compile_anew(text, codes, "people", MOST).queries[0].l1_norm == 5_000
+
+
 def test_a_cube_of_too_many_columns_is_refused():
     columns = repeated(lambda i: f"age + {i}", 13, ", ")
     with pytest.raises(QueryError, match="too many grouping sets"):

@@ -318,7 +318,9 @@ def _about(source: Source, token: Token, instead: str) -> str:
     if column is not None and "ORDER BY {x}" in instead and not isinstance(column.attribute, Ordered):
         instead = _COUNTS
     elif column is None and "ORDER BY {x}" in instead:
-        aliases = [b.text for a, b in itertools.pairwise(source.tokens) if a.token_type is TokenType.ALIAS]
+        aliases = [
+            b.text for a, b in itertools.pairwise(source.tokens) if a.token_type is TokenType.ALIAS
+        ]
         order = {"MIN": "", "MAX": " DESC"}.get(token.text.upper())
         instead = "Name a column."
         if order is not None and named in aliases:
@@ -348,7 +350,7 @@ INSTEAD = {
     "ENTROPY": _COUNTS,
     "MAD": "Use quantiles, such as QUANTILE_CONT({x}, [0.25, 0.5, 0.75]).",
     "GROUPING": "In the row of a subtotal the column is NULL: write {x} IS NULL.",
-    "FORMAT": "Use ROUND(number, digits).",
+    "FORMAT": "Use ROUND(COUNT(*), 1).",
     "APPROX_COUNT_DISTINCT": "The values are public. " + _COUNTS,
     "APPROX_QUANTILE": "Use PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {x}).",
     "LAG": _NEIGHBOUR.format("1 PRECEDING AND 1 PRECEDING"),
