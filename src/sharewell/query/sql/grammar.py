@@ -350,7 +350,7 @@ INSTEAD = {
     "ENTROPY": _COUNTS,
     "MAD": "Use quantiles, such as QUANTILE_CONT({x}, [0.25, 0.5, 0.75]).",
     "GROUPING": "In the row of a subtotal the column is NULL: write {x} IS NULL.",
-    "FORMAT": "Use ROUND(COUNT(*), 1).",
+    "FORMAT": "Numbers are returned as numbers: round them, or format them afterwards.",
     "APPROX_COUNT_DISTINCT": "The values are public. " + _COUNTS,
     "APPROX_QUANTILE": "Use PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {x}).",
     "LAG": _NEIGHBOUR.format("1 PRECEDING AND 1 PRECEDING"),
