@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from sharewell import wire
-from sharewell.cli.render import format_quote, print_items, render_quote
+from sharewell.cli.render import format_quote, render_quote
+from sharewell.cli.terminal import print_items
 from tests.cli.commands import (
     COUNT,
     GROUPS,

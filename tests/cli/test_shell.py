@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from sharewell.cli.options import complete_files
-from sharewell.cli.render import format_error, sanitize, truncate
+from sharewell.cli.terminal import format_error, sanitize, truncate
 from sharewell.client.connection import read_address
 from sharewell.errors import RequestError, Suggestion
 from tests.cli.commands import COUNT, InProcess, found, said

@@ -171,7 +171,8 @@ def _finish(
     connection: Connection, session: Session, ticket: wire.Ticket, timeout: float | None, export: Export
 ) -> None:
     """Wait for a question's answer, print it, and set the exit code."""
-    from sharewell.cli.render import format_error, print_items, print_json, render_result
+    from sharewell.cli.render import render_result
+    from sharewell.cli.terminal import format_error, print_items, print_json
     from sharewell.errors import StillWaiting
 
     retrieve = f"To fetch its answer:\n  sharewell answer {ticket.number}{connection.arguments}"

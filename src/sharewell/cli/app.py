@@ -56,7 +56,7 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except SharewellError as error:
-            from sharewell.cli.render import format_error
+            from sharewell.cli.terminal import format_error
 
             typer.echo(format_error(error), err=True)
             raise typer.Exit(exit_code(error)) from None

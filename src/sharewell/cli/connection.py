@@ -150,7 +150,8 @@ def with_connection(command: Callable[..., Reply | None]) -> Callable[..., None]
 
     def run(context: typer.Context, **given: Any) -> None:
         from sharewell import wire
-        from sharewell.cli.render import print_json, print_reply
+        from sharewell.cli.render import print_reply
+        from sharewell.cli.terminal import print_json
 
         connection = Connection(**{name: given.pop(name) for name in options})
         if context.obj is not None:

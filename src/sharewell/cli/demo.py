@@ -21,13 +21,13 @@ from rich.syntax import Syntax
 
 from sharewell import datasets, wire
 from sharewell.cli.render import (
-    format_hint,
     format_payment,
     format_quote,
     render_analysts,
     render_standings,
     result_table,
 )
+from sharewell.cli.terminal import format_hint
 from sharewell.client import CuratorSession, Session, begin, connect, connect_curator
 from sharewell.config import read_config
 from sharewell.errors import Closed, ConfigError, SharewellError

@@ -15,8 +15,8 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from sharewell.cli.render import make_table, print_items, print_json, sanitize
 from sharewell.cli.render_plan import comparing
+from sharewell.cli.terminal import make_table, print_items, print_json, sanitize
 from sharewell.config import Config, read_config
 from sharewell.config.check import Check, CheckReport, check_config, check_rows
 from sharewell.config.forecast import (

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 from rich.table import Table
 from rich.text import Text
 
-from sharewell.cli.render import make_table, print_items, print_json
+from sharewell.cli.terminal import make_table, print_items, print_json
 from sharewell.config import Config, read_config
 from sharewell.config.forecast import (
     analysts_without_questions,

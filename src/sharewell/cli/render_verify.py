@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from sharewell.cli.render import make_table, print_items, print_json, sanitize
+from sharewell.cli.terminal import make_table, print_items, print_json, sanitize
 from sharewell.errors import LedgerCorrupt, RequestError
 from sharewell.service.ledger.witness import Witness, read_key
 from sharewell.service.verify import LedgerFinding, Verification, verify

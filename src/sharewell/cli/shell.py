@@ -18,16 +18,8 @@ from pygments.lexers.sql import SqlLexer
 from rich.text import Text
 
 from sharewell import wire
-from sharewell.cli.render import (
-    SEEN_BY_CURATORS,
-    Items,
-    format_error,
-    make_table,
-    print_items,
-    print_reply,
-    render_result,
-    sanitize,
-)
+from sharewell.cli.render import SEEN_BY_CURATORS, print_reply, render_result
+from sharewell.cli.terminal import Items, format_error, make_table, print_items, sanitize
 from sharewell.client import Session
 from sharewell.errors import SharewellError
 from sharewell.wire.commands import COMMANDS, question_number, split_command

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from sharewell import wire
-from sharewell.cli.render import make_table, print_items, print_json, print_reply
+from sharewell.cli.render import print_reply
+from sharewell.cli.terminal import make_table, print_items, print_json
 from sharewell.config import Config
 from sharewell.errors import RequestError, advice
 from sharewell.privacy.ledger import Granted, Left
