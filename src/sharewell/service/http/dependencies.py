@@ -118,13 +118,14 @@ class AnyToken(HTTPBearer):
     async def __call__(self, request: Request) -> Caller:  # type: ignore[override]
         """Authenticate the caller of a request, and count the request against their rate."""
         await check_url(request)
+        state = app_state(request)
+        registry = state.registry
         token, session = read_credentials(request)
         if not token and not session:
             raise UnknownToken(
                 "Missing token.", hint="Send the Authorization header with every request; see /docs."
             )
-        state = app_state(request)
-        service, principal = state.registry.authenticate(token, session=session)
+        service, principal = registry.authenticate(token, session=session)
         if session:
             require_csrf_header(request, session)
         caller = Caller(principal, service, state.datasets[service.name])
@@ -148,8 +149,9 @@ def read_credentials(request: Request) -> tuple[str, str]:
 async def authenticate_planner(request: Request) -> PlannedDataset:
     """A dependency: the dataset, not yet begun, that a curator's token or session opens."""
     await check_url(request)
+    registry = app_state(request).registry
     token, session = read_credentials(request)
-    found = app_state(request).registry.authenticate_planner(token, session=session)
+    found = registry.authenticate_planner(token, session=session)
     if found is None:
         raise UnknownToken("Unknown token.", hint="Plans are for curators of datasets not yet begun.")
     if session:
