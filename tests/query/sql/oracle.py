@@ -4,7 +4,6 @@ import atexit
 import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import duckdb
 import numpy as np
@@ -30,11 +29,10 @@ def sql_type(attribute: Attribute) -> str:
     return types[type(attribute)]
 
 
-@cache
-def _connection() -> duckdb.DuckDBPyConnection:
-    """One database for all tables: to make one takes longer than most of what is asked of it."""
-    atexit.register(_connection.cache_clear)
-    return duckdb.connect()
+#: One database for all tables: to make one takes longer than most of what is asked of it.
+_SHARED = [duckdb.connect()]
+# DuckDB complains of what is still there when Python ends.
+atexit.register(lambda: _SHARED.pop().close())
 
 
 @contextmanager
@@ -48,7 +46,7 @@ def duckdb_with(domain: Domain, counts) -> Iterator[Callable[[str], list[tuple]]
         values = [value(a, at) for a, at in zip(domain.attributes, position, strict=True)]
         labels = [b.labels[b.groups[position[level]]] for level, b in bins]
         rows += [(cell, *values, *labels)] * int(counts[cell])
-    connection = _connection()
+    [connection] = _SHARED
     connection.execute(f"CREATE OR REPLACE TABLE people (cell INTEGER, {', '.join(columns)})")
     if rows:
         marks = ", ".join([f"({', '.join('?' * len(rows[0]))})"] * len(rows))
