@@ -19,7 +19,8 @@ from scipy.special import erf
 from benchmarks.ratio import Ratio
 from sharewell import Block, Budget, Domain, LinearQuery, datasets
 from sharewell.mechanisms.planned_seed import PlannedSeed
-from sharewell.mechanisms.seed_planner import SeedPlanner, terms_of
+from sharewell.mechanisms.seed_planner import SeedPlanner
+from sharewell.mechanisms.workload_terms import terms_of
 from sharewell.query import workload
 from sharewell.query.block import GroupedBlock
 from sharewell.sharing.closed_form import errors_of

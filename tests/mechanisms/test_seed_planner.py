@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from sharewell import Block, Domain, Integer, LinearQuery
-from sharewell.mechanisms import seed_planner
+from sharewell.mechanisms import seed_planner, workload_terms
 from sharewell.mechanisms.marginal_seed import MarginalPart
-from sharewell.mechanisms.seed_planner import SeedPlanner, plan_seed, terms_of
+from sharewell.mechanisms.seed_planner import SeedPlanner, plan_seed
+from sharewell.mechanisms.workload_terms import squares_of, terms_of
 from sharewell.privacy.kronecker import Centred, KroneckerProduct
 from sharewell.query import workload
 from sharewell.query.block import GroupedBlock
@@ -101,10 +102,9 @@ def test_a_plan_for_tables_reaches_the_bound_exactly(shape, tables):
 def test_what_a_workload_asks_is_what_its_written_out_queries_ask():
     rng = np.random.default_rng(1)
     domain = line_of(4, 3, 5)
-    planner = SeedPlanner(domain, "zcdp", "add-remove")
     grouped = GroupedBlock(LinearQuery.of(domain, a0=[1, 2, 3]), {0: [0, 0, 1, 1], 2: [0, 1, 1, 0, 2]})
     questions: list[LinearQuery | Block] = [grouped, *(random_query(domain, rng) for _ in range(20))]
-    squares = planner._squares(terms_of(questions))
+    squares = squares_of(terms_of(questions))
     matrix = dense(questions)
     matrix /= abs(matrix).max(axis=1, keepdims=True)  # In rows: over the largest weight.
     matrix[: len(grouped)] /= math.sqrt(len(grouped))
@@ -126,29 +126,26 @@ def test_a_question_counts_once_however_many_rows_it_has():
         variances = [variance_of(plan, domain, dense([each])) for each in (small, large)]
         assert variances[0] > variances[1] / 4
     listed = Block(domain, [LinearQuery.of(domain, a0=[at]) for at in range(size)])
-    planner = SeedPlanner(domain, "zcdp", "add-remove")
-    found, same = (planner._squares(terms_of([asked, small])) for asked in (large, listed))
+    found, same = (squares_of(terms_of([asked, small])) for asked in (large, listed))
     assert found == pytest.approx(same)
 
 
 def test_of_very_many_queries_some_of_every_question_count(monkeypatch):
     domain = line_of(64, 3)
-    planner = SeedPlanner(domain, "zcdp", "add-remove")
     listed = Block(domain, [LinearQuery.of(domain, a0=[at]) for at in range(64)])
     single = [LinearQuery.of(domain, a1=[at]) for at in range(3)]
     questions: list[LinearQuery | Block] = [listed, *single]
-    every = planner._squares(terms_of(questions))
-    monkeypatch.setattr(seed_planner, "MOST_QUERIES", 16)
-    assert planner._squares(terms_of(questions)) == pytest.approx(every)
+    every = squares_of(terms_of(questions))
+    monkeypatch.setattr(workload_terms, "MOST_QUERIES", 16)
+    assert squares_of(terms_of(questions)) == pytest.approx(every)
 
 
 def test_the_default_workload_is_that_of_its_tables():
     domain = line_of(4, 3, 2)
-    planner = SeedPlanner(domain, "zcdp", "add-remove")
     every = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
-    found = planner._squares(terms_of([table(domain, *levels) for levels in every]))
-    assert found == pytest.approx(seed_planner.default_squares(domain))
-    assert found == pytest.approx(planner._squares(seed_planner.default_terms(domain)))
+    found = squares_of(terms_of([table(domain, *levels) for levels in every]))
+    assert found == pytest.approx(workload_terms.default_squares(domain))
+    assert found == pytest.approx(squares_of(workload_terms.default_terms(domain)))
 
 
 @pytest.mark.parametrize("queries", [workload.prefixes, workload.h2])

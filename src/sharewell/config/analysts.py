@@ -15,7 +15,7 @@ import numpy as np
 from sharewell.config.section import Mistakes, Section, validate_person
 from sharewell.errors import ConfigError, DomainError, QueryError, SqlError
 from sharewell.mechanisms.base import Question
-from sharewell.mechanisms.seed_planner import MOST_TABLE_CELLS, evenly
+from sharewell.mechanisms.workload_terms import MOST_TABLE_CELLS, evenly
 from sharewell.options import AMOUNT, REQUIRED, STRINGS, Option
 from sharewell.privacy.budget import Budget
 from sharewell.query.block import GroupedBlock

@@ -29,7 +29,7 @@ from sharewell.config.section import (
     validate_table,
 )
 from sharewell.config.service import Service, read_service
-from sharewell.config.view import check_delimiter, csv_format_of, read_view
+from sharewell.config.view import CSV_OPTIONS, check_delimiter, csv_format_of, read_view
 from sharewell.engine.base import Engine
 from sharewell.engine.data_vector import MAX_ROWS, MAX_ROWS_PER_PERSON, DataVector
 from sharewell.engine.in_place import InPlaceData
@@ -88,8 +88,7 @@ DATASET_OPTIONS = (
         "SELECT whose rows are counted, each from the rows of one person; needs [tables.NAME]",
         unset="the rows of the table",
     ),
-    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
-    Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
+    *CSV_OPTIONS,
     Option(
         "statement_timeout",
         integer(1, 7 * 86_400),

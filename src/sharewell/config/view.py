@@ -13,6 +13,11 @@ from sharewell.engine.view_text import ViewText
 from sharewell.errors import ConfigError
 from sharewell.options import BOOLEAN, STRING, Option, choice
 
+#: How a .csv file is written, of a dataset and of each table of a view.
+CSV_OPTIONS = (
+    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
+    Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
+)
 VIEW_TABLE_OPTIONS = (
     Option("unit", STRING, None, "column that identifies the person", unset="required, unless public"),
     Option("public", BOOLEAN, False, "whether it has no data of people"),
@@ -24,8 +29,7 @@ VIEW_TABLE_OPTIONS = (
         unset="dataset.source",
     ),
     Option("table", STRING, None, "its name in the database, or sheet of a workbook", unset="NAME"),
-    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
-    Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
+    *CSV_OPTIONS,
 )
 
 

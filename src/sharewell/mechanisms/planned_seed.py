@@ -9,7 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
-from sharewell.mechanisms.seed_planner import Plan, Question, plan_seed
+from sharewell.mechanisms.seed_planner import Plan, plan_seed
+from sharewell.mechanisms.workload_terms import Question
 from sharewell.privacy.budget import Currency
 from sharewell.query.block import Neighbours
 from sharewell.query.domain import Domain

@@ -10,224 +10,69 @@ the squared sensitivity of the rows over their number, the total variance at a p
 
 No strategy does better where the workload treats the cells of every attribute alike, as tables do.
 Ranges and prefixes do not. On few cells, attributes with such questions are *ordered*: g_U is then a
-Gram matrix over their cells, and the rows along them are those of the matrix X with unit diagonal for
-which tr(G_U X^-1) is least (Li, Miklau, Hay, McGregor and Rastogi, 2015; the descent is on X = C C').
+Gram matrix over their cells, and the rows along them are those of `ordered_rows.py`.
 
-With Laplace noise, centred rows are too sensitive: there the parts are weighted marginals, or the
-p-Identity strategy of every attribute.
+With Laplace noise, centred rows are too sensitive: there the parts are weighted marginals
+(`marginal_amounts.py`), or the p-Identity strategy of every attribute.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from sharewell.mechanisms.kronecker import written_out
+from sharewell.mechanisms.marginal_amounts import best_amounts, still_covering
 from sharewell.mechanisms.marginal_seed import MarginalPart, submasks
+from sharewell.mechanisms.ordered_rows import (
+    best_matrix,
+    best_union,
+    largest_square,
+    least_alike,
+    unit_gram,
+)
 from sharewell.mechanisms.p_identity import p_identity
-from sharewell.mechanisms.products import QueryProduct, products_of
 from sharewell.mechanisms.strategy import Rows
+from sharewell.mechanisms.workload_terms import (
+    Question,
+    Term,
+    Vector,
+    default_squares,
+    default_terms,
+    levels_of,
+    parts_of,
+    squares_of,
+    terms_of,
+)
 from sharewell.privacy.budget import Currency
 from sharewell.privacy.kronecker import KroneckerProduct, Matrix
-from sharewell.query.block import Block, GroupedBlock, Neighbours
+from sharewell.query.block import Neighbours
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import Domain
-from sharewell.query.linear import LinearQuery
 
-Vector = NDArray[np.float64]
-Question = LinearQuery | Block
-Item = TypeVar("Item")
 #: Parts with weights that sum to 1.
 Plan = tuple[MarginalPart, ...]
 
 #: The part of a plan for expected questions that goes to the default workload: it bounds the loss on
 #: questions that were not expected.
 FLOOR = Fraction(1, 10)
-#: The tables of the default workload have at most so many cells.
-MOST_TABLE_CELLS = 10_000
 #: The most rows and parts of one plan; larger parts are left to be bought.
 MOST_ROWS, MOST_PARTS = 250_000, 4_000
-#: Of a workload the most queries that are looked at one by one, and of a query the most products.
-MOST_QUERIES, MOST_PRODUCTS = 4_096, 16
-#: A query about more attributes at a time has too many parts.
-MOST_MENTIONED = 10
 #: The most cells with ordered attributes, of one of those, and of all; and what they must bring.
 MOST_CELLS, MOST_ORDERED, MOST_TOGETHER, LEAST_GAIN = 4096, 256, 1024, 0.95
 #: What every cell gets where some attribute is ordered, so that nothing is left undetermined.
 CELLS = Fraction(1, 100)
 #: Weights are multiples of one over this.
 GRID = 2**24
-#: Rows along ordered attributes are rounded to so many bits.
-BITS, GRID_BITS = 8, 12
-#: What is added to Gram matrices so that no direction is free, and rounds of weights for unions.
-RIDGE, ROUNDS = 1e-3, 12
-#: Amounts differ at most by a factor of e to this.
-LARGEST_LOG = 100.0
-#: A part with a smaller fraction is not worth measuring where others tell the same.
-LEAST_AMOUNT = 1e-4
-
-
-# What a workload asks
-
-
-class Along(NamedTuple):
-    """What a question asks along one attribute: two weights of every cell for each of its queries.
-
-    They are the same, but for a query that is a sum of products, where each meets each.
-    """
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-
-    @property
-    def moments(self) -> tuple[float, float]:
-        """With all cells equally likely: the weights' covariances, and products of means, summed."""
-        size = self.left.shape[1]
-        means = float((self.left.sum(axis=1) / size) @ (self.right.sum(axis=1) / size))
-        return float((self.left.astype(np.float64) * self.right).sum()) / size - means, means
-
-    @property
-    def gram(self) -> Vector:
-        """The sum of the weights' outer products, made symmetric."""
-        product = self.left.astype(np.float64).T @ self.right
-        return np.asarray(product + product.T) / 2
-
-
-class Term(NamedTuple):
-    """Queries of one data vector that are products: a factor, and what they ask along attributes."""
-
-    vector: int
-    factor: float
-    axes: Mapping[int, Along]
-
-
-def terms_of(questions: Iterable[Question]) -> list[Term]:
-    """What a workload asks. Every question counts once, and all its rows alike, however many it has.
-
-    Of very many queries that are no tables, some of every question are looked at, at even distances.
-    """
-    found, listed = list[Term](), list[Sequence[LinearQuery]]()
-    for question in questions:
-        table = _of_table(question) if isinstance(question, GroupedBlock) else None
-        if table is not None:
-            found.append(table)
-        else:
-            listed.append([question] if isinstance(question, LinearQuery) else question.queries)
-    chosen = evenly(listed, MOST_QUERIES)
-    most = MOST_QUERIES
-    while sum(min(len(queries), most) for queries in chosen) > MOST_QUERIES:
-        most //= 2
-    for queries in chosen:
-        some = evenly(queries, most)
-        for query in some:
-            found += _of_query(query, len(listed) / len(chosen) / len(some))
-    return found
-
-
-def evenly(every: Sequence[Item], most: int) -> Sequence[Item]:
-    """Some of very many, at even distances."""
-    count = min(len(every), most)
-    return [every[at * len(every) // count] for at in range(count)]
-
-
-def _of_table(block: GroupedBlock) -> Term | None:
-    """All rows of a GROUP BY at once, where its base is one product and no group is left out."""
-    products = products_of(block.base)
-    if len(products) != 1 or not len(block):
-        return None
-    [product] = products
-    axes, full = {level: _same(axis.dense()[None, :]) for level, axis in product.axes.items()}, 1
-    for level, groups in block.groups.items():
-        own = product.axes.get(level)
-        weights = np.ones(len(groups), dtype=np.int64) if own is None else own.dense()
-        used = np.unique(groups[weights != 0])
-        axes[level] = _same((used[:, None] == groups) * weights)
-        full *= len(used)
-    if full != len(block):
-        return None
-    return Term(product.vector, (product.factor * _in_rows(block.base)) ** 2 / len(block), axes)
-
-
-def _in_rows(query: LinearQuery) -> float:
-    """What a unit of a primitive query's error is in rows: of a sum, over its largest weight."""
-    return float(query.scale) / (float(query.max_abs) or 1.0)
-
-
-def _same(weights: NDArray[np.int64]) -> Along:
-    return Along(weights, weights)
-
-
-def _of_query(query: LinearQuery, times: float) -> Iterator[Term]:
-    """Every product of a query with every other on the same data vector."""
-    products = products_of(query) if not query.is_zero else ()
-    if len(products) > MOST_PRODUCTS:
-        return
-    for one in products:
-        for other in products:
-            if one.vector == other.vector:
-                factor = times * _in_rows(query) ** 2 * one.factor * other.factor
-                yield Term(one.vector, factor, _axes(one, other, query.domain.shape))
-
-
-def _axes(one: QueryProduct, other: QueryProduct, shape: Sequence[int]) -> dict[int, Along]:
-    def weights(product: QueryProduct, level: int) -> NDArray[np.int64]:
-        axis = product.axes.get(level)
-        return (np.ones(shape[level], dtype=np.int64) if axis is None else axis.dense())[None, :]
-
-    return {at: Along(weights(one, at), weights(other, at)) for at in {**one.axes, **other.axes}}
-
-
-def _default_tables(domain: Domain) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """The default workload: data vectors, with tables by some attributes of so many cells.
-
-    The totals and the tables by one attribute, of counts and sums; the tables of counts by two.
-    """
-    shape, levels = domain.shape, range(len(domain.attributes))
-    for vector in range(domain.vectors):
-        for count in (0, 1) if vector else (0, 1, 2):
-            for table in combinations(levels, count):
-                cells = math.prod(shape[at] for at in table)
-                if cells <= MOST_TABLE_CELLS:
-                    yield vector, table, cells
-
-
-def default_squares(domain: Domain) -> dict[tuple[int, int], float]:
-    """g_U of the default workload, in closed form.
-
-    A table's rows give each U within it the product of n - 1 along U, over the number of its cells.
-    """
-    squares: defaultdict[tuple[int, int], float] = defaultdict(float)
-    every = range(domain.vectors)
-    largest = [max(abs(int(row[at])) for row in domain.row_extremes([at])) or 1 for at in every]
-    for vector, table, cells in _default_tables(domain):
-        for mask in submasks(sum(1 << at for at in table)):
-            square = math.prod(domain.shape[at] - 1 for at in _levels(mask)) / cells**2
-            squares[vector, mask] += square / largest[vector] ** 2
-    return dict(squares)
-
-
-def default_terms(domain: Domain) -> list[Term]:
-    """The default workload of counts, table by table: the same as `default_squares`."""
-    along = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
-    return [
-        Term(0, 1 / cells, {at: along[at] for at in table})
-        for vector, table, cells in _default_tables(domain)
-        if not vector
-    ]
-
-
-# Plans
+#: p-Identity rows are rounded to so many bits.
+GRID_BITS = 12
 
 
 def plan_seed(
@@ -277,7 +122,7 @@ class SeedPlanner:
         With Laplace noise, precision grows with the square of an amount: a floor is then no part of the
         donation, but what the default workload counts in the total variance.
         """
-        squares = self._squares(terms)
+        squares = squares_of(terms)
         if self._currency == "pure":
             return self._pure(terms, squares, float(floor))
         ordered = self._ordered(terms) if self._dense else ()
@@ -312,9 +157,9 @@ class SeedPlanner:
 
         Weights have a limit, and a sum in fine steps may be near it.
         """
-        largest = math.prod(self._shape[at] - 1 for at in _levels(mask)) * self._largest(vector)
+        largest = math.prod(self._shape[at] - 1 for at in levels_of(mask)) * self._largest(vector)
         centred = mask > 0 and largest <= MAX_WEIGHT
-        return MarginalPart(tuple(_levels(mask)), vector, Fraction(1), centred)
+        return MarginalPart(tuple(levels_of(mask)), vector, Fraction(1), centred)
 
     def _cost(self, part: MarginalPart) -> float:
         """c_U: the squared sensitivity, over the number of centred rows, or times that of plain ones."""
@@ -325,15 +170,6 @@ class SeedPlanner:
     def _largest(self, vector: int) -> int:
         """The largest weight of a row in a data vector."""
         return max(abs(int(row[vector])) for row in self._domain.row_extremes([vector])) or 1
-
-    def _squares(self, terms: Iterable[Term]) -> dict[tuple[int, int], float]:
-        """g_U of a workload, by data vector and set of attributes."""
-        squares: defaultdict[tuple[int, int], float] = defaultdict(float)
-        for vector, factor, axes in terms:
-            if len(axes) <= MOST_MENTIONED:
-                for mask, part in _parts({at: along.moments for at, along in axes.items()}).items():
-                    squares[vector, mask] += factor * part
-        return {key: max(square, 0.0) for key, square in squares.items()}
 
     def _within_limits(self, squares: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
         """The parts to measure, smallest first, with all their subsets: no more rows than allowed."""
@@ -348,7 +184,7 @@ class SeedPlanner:
         return sorted(chosen) or [(0, 0)]
 
     def _size(self, mask: int) -> int:
-        return math.prod(self._shape[at] for at in _levels(mask))
+        return math.prod(self._shape[at] for at in levels_of(mask))
 
     def _sensitivity(self, part: MarginalPart) -> int:
         """The sensitivity of a part's rows as the kernel computes it: squared for Gaussian noise.
@@ -382,8 +218,8 @@ class SeedPlanner:
         for level in range(len(self._domain.attributes)):
             if 2 < self._shape[level] <= MOST_ORDERED:
                 gram = self._gram(terms, level)
-                alike = _least_alike(gram)
-                least = np.trace(np.linalg.solve(_least_variance(gram), gram)) if alike else 0.0
+                alike = least_alike(gram)
+                least = np.trace(np.linalg.solve(best_matrix(gram), gram)) if alike else 0.0
                 gains += [(float(least) / alike, level)] if least < LEAST_GAIN * alike else []
         chosen, cells = list[int](), 1
         for _, level in sorted(gains):
@@ -411,16 +247,18 @@ class SeedPlanner:
                 for level, size in zip(ordered, sizes, strict=True)
             )
             others = {at: along.moments for at, along in axes.items() if at not in ordered}
-            for mask, square in _parts(others).items():
-                if square and all(self._shape[at] > 1 for at in _levels(mask)):
+            for mask, square in parts_of(others).items():
+                if square and all(self._shape[at] > 1 for at in levels_of(mask)):
                     grams[mask] += factor * square * gram
         parts, weights = list[MarginalPart](), list[float]()
         for mask, gram in grams.items():
-            union = _union(gram, sizes)
-            variance = float(np.trace(np.linalg.solve(sum(w * _unit(rows) for rows, w in union), gram)))
+            union = best_union(gram, sizes)
+            variance = float(
+                np.trace(np.linalg.solve(sum(w * unit_gram(rows) for rows, w in union), gram))
+            )
             for rows, weight in union:
                 part = self._part(mask, dict(zip(ordered, rows, strict=True)))
-                alone = self._sensitivity(part) / _largest_square(rows) / self._size(mask)
+                alone = self._sensitivity(part) / largest_square(rows) / self._size(mask)
                 parts.append(part)
                 weights.append(weight * math.sqrt(alone * max(variance, 0.0)))
         every = MarginalPart(tuple(range(len(self._domain.attributes))), 0, Fraction(1))
@@ -429,7 +267,7 @@ class SeedPlanner:
     def _part(self, mask: int, along: Mapping[int, Rows]) -> MarginalPart:
         """Centred rows along a set of attributes, given rows along others, and sums along the rest."""
         kept = {level: rows for level, rows in along.items() if not rows.is_total}
-        levels = tuple(sorted({*_levels(mask), *kept}))
+        levels = tuple(sorted({*levels_of(mask), *kept}))
         if not kept:
             return MarginalPart(levels, 0, Fraction(1), mask > 0)
         return MarginalPart(levels, 0, Fraction(1), False, tuple(kept.get(at) for at in levels))
@@ -481,7 +319,7 @@ class SeedPlanner:
         sets = list(chosen)
         if (whole := (0, (1 << len(self._domain.attributes)) - 1)) not in sets:
             sets += [whole] if self._size(whole[1]) <= MOST_ROWS else []
-        parts = [MarginalPart(tuple(_levels(mask)), vector, Fraction(1)) for vector, mask in sets]
+        parts = [MarginalPart(tuple(levels_of(mask)), vector, Fraction(1)) for vector, mask in sets]
         known = {key: at for at, key in enumerate(key for key in chosen if squares.get(key))}
         pairs = [
             (known[vector, t], at, 1 / (2 * self._sensitivity(part) ** 2 * self._size(mask)))
@@ -493,120 +331,11 @@ class SeedPlanner:
         precision = sp.csr_array((value, (to, of)), shape=(len(known), len(sets)))
         wanted = np.array([squares[key] for key in known])
 
-        def variance(logs: Vector) -> tuple[float, Vector]:
-            # An amount never becomes 0, nor does the square of its square.
-            amounts = np.exp(np.maximum(logs - logs.max(), -LARGEST_LOG))
-            amounts /= amounts.sum()
-            known_by = precision @ amounts**2
-            slope = -2 * amounts * (precision.T @ (wanted / known_by**2))
-            total = float((wanted / known_by).sum())
-            return math.log(total), amounts * (slope - slope @ amounts) / total
-
         widths = np.array([len(part.attributes) for part in parts])
-        starts = [np.zeros(len(parts)), *(-4.0 * (widths != width) for width in np.unique(widths)[-4:])]
-        found = [minimize(variance, start, jac=True, method="L-BFGS-B") for start in starts]
-        best = min(found, key=lambda each: float(each.fun))
-        amounts = np.exp(best.x - best.x.max())
-        kept = _still_covering(amounts / amounts.sum(), precision)
+        amounts, variance = best_amounts(precision, wanted, widths)
+        kept = still_covering(amounts, precision)
         plan = _weighted([parts[at] for at in kept], [float(amounts[at]) for at in kept])
-        return plan, math.exp(float(best.fun))
-
-
-def _still_covering(amounts: Vector, precision: sp.csr_array) -> list[int]:
-    """The marginals worth measuring: small amounts are left out where others cover the same parts."""
-    covers = (precision > 0).astype(np.int64).tocsc()
-    count, kept = np.asarray(covers.sum(axis=1)).ravel(), list[int]()
-    for at in np.argsort(amounts).tolist():
-        own = covers.indices[covers.indptr[at] : covers.indptr[at + 1]]
-        if amounts[at] < LEAST_AMOUNT and (count[own] > 1).all():
-            count[own] -= 1
-        else:
-            kept.append(at)
-    return sorted(kept)
-
-
-# Matrices with unit diagonal
-
-
-def _least_alike(gram: Vector) -> float:
-    """The least variance with rows that treat all cells of an attribute alike."""
-    size = len(gram)
-    square = max(float(gram.sum()) / size**2, 0.0)
-    covariance = max(float(np.trace(gram)) / size - square, 0.0)
-    return (math.sqrt(square) + math.sqrt((size - 1) * covariance)) ** 2
-
-
-def _least_variance(gram: Vector) -> Vector:
-    """The matrix X with unit diagonal for which tr(G X^-1) is about the least."""
-    size = len(gram)
-    gram = gram / (np.trace(gram) / size) + RIDGE * np.eye(size)
-
-    def variance(flat: Vector) -> tuple[float, Vector]:
-        rows = flat.reshape(size, size)
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        rows = rows / norms
-        inverse = np.linalg.inv(rows @ rows.T)
-        middle = inverse @ gram @ inverse
-        slope = -2 * middle @ rows
-        slope -= (slope * rows).sum(axis=1, keepdims=True) * rows
-        return float((inverse * gram).sum()), (slope / norms).ravel()
-
-    # The square root of G is optimal but for its diagonal.
-    values, vectors = np.linalg.eigh(gram)
-    start = (vectors * np.maximum(values, RIDGE) ** 0.25) @ vectors.T
-    start /= np.linalg.norm(start, axis=1, keepdims=True)
-    found = minimize(variance, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 150})
-    rows = found.x.reshape(size, size)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows @ rows.T)
-
-
-def _union(gram: Vector, sizes: Sequence[int]) -> list[tuple[tuple[Rows, ...], float]]:
-    """Rows along ordered attributes, with weights that sum to 1, for the least tr(G X^-1).
-
-    For one attribute, those of the best matrix. For several, a weighted union of Kronecker products of
-    sums, cells and each attribute's own best rows: each weight is multiplied by the root of what more of
-    its product would gain, over and over (a fixed point of that is optimal).
-    """
-    if len(sizes) == 1:
-        return [((_rounded(_least_variance(gram)),), 1.0)]
-    tensor = gram.reshape(*sizes, *sizes)
-    own = []
-    for level, size in enumerate(sizes):
-        moved = np.moveaxis(tensor, (level, len(sizes) + level), (0, 1)).reshape(size, size, -1)
-        rest = math.isqrt(moved.shape[2])
-        traced = np.trace(moved.reshape(size, size, rest, rest), axis1=2, axis2=3)
-        total = Rows(size, sp.csr_array(np.ones((1, size), dtype=np.int64)))
-        own.append([total, Rows(size), _rounded(_least_variance(traced))])
-    products = list(itertools.product(*own))
-    weights = np.full(len(products), 1 / len(products))
-    units = [_unit(rows) for rows in products]
-    for _ in range(ROUNDS):
-        inverse = np.linalg.inv(sum(w * unit for w, unit in zip(weights, units, strict=True)))
-        gains = inverse @ gram @ inverse
-        weights *= np.sqrt([max(float((gains * unit).sum()), 0.0) for unit in units])
-        weights /= weights.sum()
-    chosen = [(r, float(w)) for r, w in zip(products, weights, strict=True) if w > LEAST_AMOUNT]
-    return [(rows, weight / sum(w for _, w in chosen)) for rows, weight in chosen]
-
-
-def _rounded(matrix: Vector) -> Rows:
-    """Whole-number rows whose Gram matrix is about a multiple of a matrix with unit diagonal."""
-    root = np.linalg.cholesky(matrix).T
-    whole = np.rint(root * 2**BITS).astype(np.int64)
-    return Rows(len(matrix), sp.csr_array(whole[whole.any(axis=1)]))
-
-
-def _unit(rows: Sequence[Rows]) -> Vector:
-    """The Gram matrix of a Kronecker product of rows, divided by its largest diagonal entry."""
-    return written_out(each.gram for each in rows) / _largest_square(rows)
-
-
-def _largest_square(rows: Sequence[Rows]) -> int:
-    return math.prod(int(each.norms(2).max()) for each in rows)
-
-
-# Weights and sets
+        return plan, variance
 
 
 def _weighted(parts: Sequence[MarginalPart], weights: Sequence[float]) -> Plan:
@@ -617,25 +346,3 @@ def _weighted(parts: Sequence[MarginalPart], weights: Sequence[float]) -> Plan:
     return tuple(
         part._replace(weight=Fraction(each, GRID)) for part, each in zip(parts, whole, strict=True)
     )
-
-
-def _parts(moments: Mapping[int, tuple[float, float]]) -> dict[int, float]:
-    """The product of covariances along each set of attributes, and of squared means along the others."""
-    found = {0: 1.0}
-    for level, (covariance, square) in moments.items():
-        found = {
-            mask | bit: part * factor
-            for mask, part in found.items()
-            for bit, factor in ((0, square), (1 << level, covariance))
-        }
-    return found
-
-
-def _levels(mask: int) -> list[int]:
-    """The attributes of a set, lowest first."""
-    levels = []
-    while mask:
-        lowest = mask & -mask
-        levels.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return levels
