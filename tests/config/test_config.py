@@ -396,13 +396,19 @@ def test_every_mistake_in_a_measure_is_told(right, wrong, message, hint):
     assert hint in refused.value.hint
 
 
-def test_assumed_questions_are_the_marginals():
+def test_assumed_questions_are_the_marginals_and_the_sums_by_one_column():
     config = parse_config(MEASURED)
     questions: Any = config.workloads()["ann"]
     expected = [marginal(config.domain, names) for names in (["age"], ["employed"], ["age", "employed"])]
-    assert [[query.key for query in asked] for asked in questions] == [
+    assert [[query.key for query in asked] for asked in questions[:3]] == [
         [query.key for query in each] for each in expected
     ]
+    sums = questions[3:]
+    assert [len(asked) for asked in sums] == [
+        attribute.size for _ in range(1, config.domain.vectors) for attribute in config.domain.attributes
+    ]
+    counted = {query.key for each in expected for query in each}
+    assert not counted & {query.key for asked in sums for query in asked}
 
 
 def test_all_mistakes_of_a_file_are_reported_at_once():
