@@ -31,9 +31,12 @@ ROWS, QUESTIONS = 20_000, 200
 ANALYSTS = ("ann", "ben", "cleo", "dan")
 #: What the curator writes after the review: four analysts, a smaller seed, and a server for a test.
 ANALYST = '[analysts.{}]\nshare = "1/5"\n'
+SETTINGS = {
+    "seed_fraction": '"1/2"',
+    "seed": '[["sex", "age"], ["race", "enrolled"], []]',
+    "query_budget": '"1/200"',
+}
 CHANGES = {
-    'seed_fraction = "9/10"': 'seed_fraction = "1/2"',
-    'seed = "planned"': 'seed = [["sex", "age"], ["race", "enrolled"], []]',
     "release_every = 0.1 ": "release_every = 0.002 ",
     "requests_per_second = 50 ": "requests_per_second = 100000 ",
     "max_queue_seconds = 5 ": "max_queue_seconds = 600 ",
@@ -90,6 +93,9 @@ def config(folder) -> Path:
     text = path.read_text(encoding="utf-8")
     first, last = text.index("[analysts.ann]"), text.index("[mechanism]")
     text = text[:first] + "".join(map(ANALYST.format, ANALYSTS)) + text[last:]
+    for key, value in SETTINGS.items():
+        text, found = re.subn(rf'^{key} = "[^"]*"', f"{key} = {value}", text, flags=re.MULTILINE)
+        assert found == 1
     for old, new in CHANGES.items():
         assert old in text
         text = text.replace(old, new)
