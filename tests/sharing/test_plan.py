@@ -89,9 +89,9 @@ def test_a_reserve_is_recommended_that_is_of_use_and_costs_little():
     whole = candidate("1", 0.95, 10.0, False, False)
     hardly = candidate("49/50", 0.949, 10.2, False, False)
     helping = candidate("9/10", 0.945, 11.0, True, False)
-    useful = candidate("3/4", 0.942, 13.3, True, True)
-    wrong = candidate("1/2", 0.93, 13.4, True, True)
-    imprecise = candidate("1/2", 0.95, 20.0, True, True)
+    useful = candidate("9/10", 0.942, 11.1, True, True)
+    wrong = candidate("9/10", 0.93, 11.1, True, True)
+    imprecise = candidate("3/4", 0.95, 13.3, True, True)
     assert recommended([whole, hardly, helping, useful, wrong]) is useful
     assert recommended([whole, hardly, helping, useful], lambda each: each is not useful) is helping
     assert recommended([whole, hardly, wrong, imprecise]) is whole

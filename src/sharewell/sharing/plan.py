@@ -48,7 +48,7 @@ MANY_CELLS = 100_000
 #: Of the seeds that are compared then: the most columns of a marginal, marginals, and rows of all.
 MOST_COLUMNS, MOST_MARGINALS, MOST_SEED_ROWS = 2, 2_000, 2**18
 #: What a reserve for questions that were not expected may cost: useful answers, and times the error.
-RESERVE, RESERVE_ERROR = 0.01, 1.35
+RESERVE, RESERVE_ERROR = 0.01, 1.12
 #: Paying helps little where it leaves more than this fraction of the error.
 LITTLE_GAIN = 0.95
 
