@@ -75,7 +75,9 @@ def test_a_mistake_is_a_sentence_on_stderr_and_exit_code_2(folder):
 
 
 def started(folder, *words):
-    code = "from sharewell.cli import main; main()"
+    # What a shell starts in the background ignores Ctrl-C, and so do its children.
+    hears = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{hears}; from sharewell.cli import main; main()"
     return subprocess.Popen(
         [sys.executable, "-c", code, "simulate", "STUDY.toml", *words],
         cwd=folder,

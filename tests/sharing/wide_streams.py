@@ -60,7 +60,7 @@ class PartStream(Stream):
     def simulate(self, present) -> Outcome:
         seed = self.seed
         parts = seed.parts if isinstance(seed, MarginalSeed) else ()
-        own = [self.merged(part)[0] for part in parts if self._is_asked_cell_by_cell(part)]
+        own = [self._asked_cell_by_cell(part) for part in parts]
         setting = Setting(
             np.concatenate(own) if own else np.zeros((0, 0)),
             self.shares,
@@ -74,10 +74,10 @@ class PartStream(Stream):
         )
         return simulate(setting, self.events, present)
 
-    def _is_asked_cell_by_cell(self, part: MarginalPart) -> bool:
-        """Whether a marginal's rows can be asked for; of any other part they cannot."""
-        known = [self.classes.get(at) == (1,) * self.domain.shape[at] for at in part.attributes]
-        return all(known) and not part.centred and not part.rows
+    def _asked_cell_by_cell(self, part: MarginalPart) -> np.ndarray:
+        """A marginal's rows that can be asked for: those of one cell. Of any other part none can."""
+        rows, cells = self.merged(part)
+        return rows[:0] if part.centred or part.rows else rows[cells == 1]
 
     def sown(self, bill: Mapping[str, Fraction]) -> tuple[np.ndarray, np.ndarray]:
         """The merged rows that donors buy, and their variances: each part for the sum of its amounts."""

@@ -1,5 +1,6 @@
 """A full disk and a file that cannot be written: no answer leaks, and with room the service goes on."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,6 +70,7 @@ def test_a_file_that_cannot_be_written_is_refused_and_serves_again_when_it_can()
         done = subprocess.run(
             [sys.executable, "-c", READ_ONLY, folder],
             cwd=ROOT,
+            env={**os.environ, "XDG_STATE_HOME": folder},
             capture_output=True,
             text=True,
             timeout=60,
