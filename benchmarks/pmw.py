@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.ratio import Ratio, best_of
 from sharewell import Domain, Integer, LinearQuery
-from sharewell.mechanisms.synthetic import SyntheticTable
+from sharewell.mechanisms.pmw import SyntheticTable
 
 
 def run() -> list[Ratio]:

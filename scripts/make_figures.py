@@ -21,7 +21,7 @@ from sharewell import Block, Budget, Curator, DataVector, Domain, Integer
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.base import Answer
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.matrix_mechanism import matrix_mechanism_variances
+from sharewell.mechanisms.reconstruction import matrix_mechanism_variances
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.query import workload
 from sharewell.sharing.plan import in_turns

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell import Budget, Curator, DataVector, Domain, Integer
-from sharewell.mechanisms.pmw import TEST_PART, PrivateMultiplicativeWeights, Tuning, tuned
-from sharewell.mechanisms.synthetic import MAX_STEP
+from sharewell.mechanisms.pmw import MAX_STEP, TEST_PART, PrivateMultiplicativeWeights, Tuning, tuned
 from sharewell.query import workload
 from sharewell_lab.noise import NoNoise
 

@@ -17,7 +17,7 @@ from sharewell.schedulers.registry import SCHEDULERS
 SOURCE = Path(sharewell.__file__).parent
 
 MECHANISM = """
-from sharewell.mechanisms.declaration import Guarantee
+from sharewell.mechanisms.base import Guarantee
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.options import BOOLEAN, Option
 
@@ -38,7 +38,7 @@ class Toy(Laplace):
 
 SCHEDULER = """
 from sharewell.options import INTEGER, Option
-from sharewell.schedulers.in_order import InOrder
+from sharewell.schedulers.base import InOrder
 
 class Toy(InOrder):
     name = "toy"

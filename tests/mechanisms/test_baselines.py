@@ -16,8 +16,7 @@ from sharewell.mechanisms import seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
-from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
-from sharewell.mechanisms.synthetic import SyntheticTable
+from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights, SyntheticTable
 from sharewell.privacy.ledger import MemoryLedger, Released
 from sharewell.privacy.measurement import MeasureRequest
 from sharewell.query import workload

@@ -15,8 +15,7 @@ import pytest
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.mechanisms import exact_products, open_parts
-from sharewell.mechanisms.block_factor import BlockFactor
-from sharewell.mechanisms.contrasts import Contrasts
+from sharewell.mechanisms.contrasts import BlockFactor, Contrasts
 from sharewell.mechanisms.marginal_prior import MarginalPrior
 from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.measurements import MeasurementBatch
@@ -200,8 +199,8 @@ def test_an_inverse_modulo_a_prime_follows_rows_that_come_and_are_exchanged(monk
 
 
 def test_a_factor_that_grew_by_blocks_solves_as_the_whole_does(monkeypatch):
-    monkeypatch.setattr("sharewell.mechanisms.block_factor.LARGEST_BLOCK", 8)
-    monkeypatch.setattr("sharewell.mechanisms.block_factor.COLUMNS", 3)
+    monkeypatch.setattr("sharewell.mechanisms.contrasts.LARGEST_BLOCK", 8)
+    monkeypatch.setattr("sharewell.mechanisms.contrasts.COLUMNS", 3)
     rng = np.random.default_rng(1)
     root = rng.normal(size=(40, 60))
     matrix = root @ root.T

@@ -5,7 +5,7 @@ import pytest
 
 from sharewell import Domain, Integer
 from sharewell.mechanisms import seed
-from sharewell.mechanisms.matrix_mechanism import matrix_mechanism_variances
+from sharewell.mechanisms.reconstruction import matrix_mechanism_variances
 from sharewell.query import workload
 
 LINE = Domain([Integer("age", 0, 15)])

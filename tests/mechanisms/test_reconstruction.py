@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sharewell import Domain, Integer, LinearQuery
 from sharewell.errors import QueryError
-from sharewell.mechanisms import p_identity, reconstruction, seed
+from sharewell.mechanisms import optimization, reconstruction, seed
 from sharewell.mechanisms.contrasts import Contrasts
 from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.measurements import MeasurementBatch
@@ -571,12 +571,12 @@ def test_the_gradient_of_the_optimised_seed_is_that_of_finite_differences():
     ranges = dense(workload.ranges(line_of(6)))
     gram = ranges.T @ ranges / 10
     at = rng.random(12)
-    error, gradient = p_identity._error_and_gradient(at, gram)
+    error, gradient = optimization._error_and_gradient(at, gram)
     steps = np.eye(12) * 1e-6
     numeric = [
         (
-            p_identity._error_and_gradient(at + s, gram)[0]
-            - p_identity._error_and_gradient(at - s, gram)[0]
+            optimization._error_and_gradient(at + s, gram)[0]
+            - optimization._error_and_gradient(at - s, gram)[0]
         )
         / 2e-6
         for s in steps
@@ -602,6 +602,6 @@ def test_what_a_workload_asks_of_an_attribute_is_the_gram_matrix_of_its_weights_
 
 
 def test_an_attribute_too_long_to_optimise_keeps_the_identity():
-    gram = np.eye(p_identity.MOST_OPTIMIZED + 1)
-    assert p_identity.p_identity(gram, 12, 1).matrix is None
+    gram = np.eye(optimization.MOST_OPTIMIZED + 1)
+    assert optimization.p_identity(gram, 12, 1).matrix is None
     assert Rows(3).count == 3

@@ -11,8 +11,7 @@ import pytest
 from sharewell import Budget, Curator, DataVector, Domain, Integer, LinearQuery, NoNoise
 from sharewell.errors import PrivacyError
 from sharewell.mechanisms import reconstruction, seed
-from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.signed_rows import signing_helps
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct, signing_helps
 from sharewell.query.block import GroupedBlock, ParallelBlock
 from tests.mechanisms.measurements import line_of
 from tests.mechanisms.oracle import Ask

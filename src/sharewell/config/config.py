@@ -37,11 +37,9 @@ from sharewell.engine.sources import CsvFormat, is_address
 from sharewell.engine.vectorize import columns_read, vectorize
 from sharewell.engine.view_tables import PersonView, ViewTable, has_tables, open_rows
 from sharewell.errors import ConfigError
-from sharewell.mechanisms.base import Question
-from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.declaration import PublicContext
+from sharewell.mechanisms.base import PublicContext, Question
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct, signing_helps
 from sharewell.mechanisms.registry import MechanismFactory
-from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.options import (
     AMOUNT,
     BOOLEAN,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sharewell.config.section import Mistakes, Section, blame
 from sharewell.errors import ConfigError
-from sharewell.mechanisms.declaration import PublicContext
+from sharewell.mechanisms.base import PublicContext
 from sharewell.mechanisms.registry import MECHANISMS, MechanismFactory
 from sharewell.options import BOOLEAN, Option, choice
 from sharewell.schedulers.registry import SCHEDULERS

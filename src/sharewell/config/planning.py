@@ -18,9 +18,8 @@ from sharewell.config.forecast import delta_for, join_names, paid_questions
 from sharewell.config.propose import Proposal
 from sharewell.config.template import EPSILON, Settings, proposal_text
 from sharewell.errors import ConfigError
-from sharewell.mechanisms.base import Question
+from sharewell.mechanisms.base import PublicContext, Question
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
-from sharewell.mechanisms.declaration import PublicContext
 from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.privacy.budget import Budget
 from sharewell.query.linear import LinearQuery

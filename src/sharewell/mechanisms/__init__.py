@@ -5,8 +5,8 @@ from sharewell.mechanisms.base import Mechanism
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
-from sharewell.mechanisms.matrix_mechanism import matrix_mechanism_variances
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
+from sharewell.mechanisms.reconstruction import matrix_mechanism_variances
 
 __all__ = [
     "CacheReconstruct",

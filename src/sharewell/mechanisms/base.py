@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 
 from sharewell.engine.data_vector import MAX_DENSE
 from sharewell.errors import LedgerCorrupt, OverBudget, QueryError, SharewellError, UnknownPayer
-from sharewell.mechanisms.declaration import Guarantee, PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.options import Option
-from sharewell.privacy.budget import Amount
+from sharewell.privacy.budget import Amount, Budget
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step, run
 from sharewell.privacy.dry_run import CuratorSnapshot
 from sharewell.privacy.measurement import Measurement, MeasureRequest
-from sharewell.query.block import Block, Measurable, ParallelBlock
+from sharewell.query.block import Block, Measurable, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
 
@@ -137,6 +136,34 @@ class Work(NamedTuple):
     operations: float
     #: Memory in use at the same time.
     bytes: float
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is proven about a mechanism, on which assumptions, and on which page of the documentation."""
+
+    page: str
+    #: The assumptions under which all desiderata are proven; None where they are not.
+    assumptions: tuple[str, ...] | None = None
+    #: Further assumptions under a scheduler that does not keep the order of arrival.
+    reordered: tuple[str, ...] = ()
+    #: The assumptions under which taking turns gives the sharing incentive; None where it does not.
+    in_turns: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class PublicContext:
+    """The parts of a configuration that a mechanism's arguments may depend on. All of it is public."""
+
+    domain: Domain
+    budget: Budget
+    #: The declared number of rows.
+    population: int | None
+    #: Compiles all queries that the analysts are expected to ask.
+    workload: Callable[[], Block]
+    neighbours: Neighbours = "add-remove"
+    #: Compiles what analysts expect to ask, by name: of those only for whom something is given.
+    expected: Callable[[], Mapping[str, Sequence[LinearQuery | Block]]] = dict
 
 
 class Mechanism(ABC):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -16,8 +18,10 @@ from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.base import (
     NOTHING,
     Answer,
+    Guarantee,
     Mechanism,
     Prospect,
+    PublicContext,
     Question,
     Seed,
     Source,
@@ -25,7 +29,6 @@ from sharewell.mechanisms.base import (
     decode,
     standard_errors,
 )
-from sharewell.mechanisms.declaration import Guarantee, PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.mechanisms.strategy import Strategy
@@ -48,6 +51,8 @@ SAME_ORDER = "Without any one analyst, the scheduler would serve the others in t
 
 #: About how many operations two products of a query take, under a seed of tables.
 PER_PAIR = 30_000.0
+#: How many counts are compared, at most, and how many of one question.
+MOST_COUNTS, MOST_OF_QUESTION = 64, 8
 
 
 class CachedRow(NamedTuple):
@@ -399,3 +404,52 @@ def _fraction(value: Amount) -> Fraction:
     if exact > 1:
         raise PrivacyError(f"seed_fraction must be at most 1, not {value}.")
     return exact
+
+
+def signing_helps(mechanism: CacheReconstruct, questions: Iterable[Question]) -> bool:
+    """Whether the counts among some questions are more precise if each is bought as a signed row.
+
+    A signed row measures a single count with weights w from 0 to u as 2w - u. Under add-remove both
+    rows cost the same and have the same noise. With T the number of all rows of the table, the count is
+    half of the signed row plus u T / 2: where T is known well, that has a quarter of the variance. Where
+    T is known badly it has more. So it is decided before anything is measured, and stored.
+
+    `mechanism` is that of the analyst with the smallest share, alone, before any purchase: nowhere is
+    the total known worse. It must be determined there.
+
+    Privacy: costs nothing; no row is read.
+    """
+    curator, known = mechanism.curator, mechanism._reconstruction
+    if curator.neighbours != "add-remove" or not mechanism.best_estimates:
+        return False
+    if not math.isfinite(known.estimate([LinearQuery.all(mechanism.domain)])[1][0]):
+        return False
+    plain = signed = 0.0
+    for block in islice(_counts(questions), MOST_COUNTS):
+        if block.signed is None:
+            continue
+        for rows in (block.primitive, block.signed):
+            try:
+                noise = curator.variances(rows, mechanism.query_budget)
+            except PrivacyError:
+                return False  # Too little to measure anything with.
+            # In units of the largest weight, so that no sum outweighs all counts.
+            unit = float(block.primitive[0].max_abs)
+            variance = float(known.variances_after(block.primitive, rows, noise)[0]) / unit**2
+            if rows is block.primitive:
+                plain += variance
+            else:
+                signed += variance
+    return signed < plain
+
+
+def _counts(questions: Iterable[Question]) -> Iterator[ParallelBlock]:
+    """Queries of all questions, each as if it were asked alone; a few of those with many."""
+    for question in questions:
+        queries: Sequence[LinearQuery] = (
+            [question] if isinstance(question, LinearQuery) else tuple(question)
+        )
+        step = max(1, len(queries) // MOST_OF_QUESTION)
+        for query in queries[step // 2 :: step]:
+            if not query.is_zero:
+                yield ParallelBlock(query.domain, [query])

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from sharewell.cancellation import checked
-from sharewell.mechanisms.block_factor import BlockFactor
 from sharewell.mechanisms.marginal_prior import MarginalPrior
 from sharewell.mechanisms.measurements import MeasurementBatch, Measurements, Prior, Unsuitable
 from sharewell.mechanisms.open_parts import NONE, Combination, OpenParts
@@ -48,6 +47,11 @@ LARGEST = 64
 ALMOST = 1 - 1e-4
 #: How many queries are solved for at a time.
 CHUNK = 256
+#: Blocks of a factor are merged up to this many rows: large enough for matrix products, small enough to
+#: be copied.
+LARGEST_BLOCK = 512
+#: How many columns a factor solves for at a time.
+COLUMNS = 256
 #: Operations beside open parts, measured: for a query, for it and a row, and to add a row.
 PER_QUERY, PER_PAIR, PER_ROW = 60_000.0, 300.0, 1_500_000.0
 
@@ -379,3 +383,51 @@ def _primitive(batch: MeasurementBatch) -> MeasurementBatch:
     scales = np.array([float(row.scale) for row in batch.rows])
     rows = tuple([row.primitive for row in batch.rows])
     return MeasurementBatch(rows, batch.values / scales, batch.variances / scales**2)
+
+
+class BlockFactor:
+    """The lower triangular factor of a covariance matrix, as blocks of rows. Immutable: copies share it.
+
+    A block holds its rows up to the diagonal. Solving is a product with what is solved already, and a
+    triangle, for each block; so one column costs a pass over the factor, and many cost matrix products.
+    """
+
+    def __init__(self, blocks: Sequence[Vector] = ()) -> None:
+        self._blocks = tuple(blocks)
+        self.size = self._blocks[-1].shape[1] if self._blocks else 0
+
+    def solve(self, right: Vector) -> Vector:
+        """Solve L x = right, for one column or for many."""
+        if right.ndim == 2 and right.shape[1] > COLUMNS:
+            starts = range(0, right.shape[1], COLUMNS)
+            return np.hstack([self.solve(right[:, at : at + COLUMNS]) for at in starts])
+        found = np.empty(right.shape)
+        start = 0
+        for block in self._blocks:
+            end = block.shape[1]
+            rest = right[start:end]
+            if start:
+                rest = rest - block[:, :start] @ found[:start]
+            found[start:end] = (
+                (rest.T / block[0, start]).T
+                if end == start + 1
+                else solve_triangular(block[:, start:], rest, lower=True, check_finite=False)
+            )
+            start = end
+        return found
+
+    def extended(self, between: Vector, corner: Vector) -> BlockFactor:
+        """The factor with more rows: what they share with those before, solved for; and a triangle.
+
+        `between` has a column for every new row, and `corner` is the lower triangle of the new rows.
+        """
+        new = np.hstack([between.T, corner])
+        blocks = list(self._blocks)
+        # As in a binary counter, every row is copied a few times at the most.
+        while blocks and len(blocks[-1]) <= len(new) and len(blocks[-1]) + len(new) <= LARGEST_BLOCK:
+            last = blocks.pop()
+            merged = np.zeros((len(last) + len(new), new.shape[1]))
+            merged[: len(last), : last.shape[1]] = last
+            merged[len(last) :] = new
+            new = merged
+        return BlockFactor([*blocks, new])

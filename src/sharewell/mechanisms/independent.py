@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.mechanisms.base import Answer, Mechanism, Prospect, Question, Work
-from sharewell.mechanisms.declaration import Guarantee
+from sharewell.mechanisms.base import Answer, Guarantee, Mechanism, Prospect, Question, Work
 from sharewell.privacy.budget import Amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step

@@ -7,8 +7,15 @@ from fractions import Fraction
 from typing import Any, Self
 
 from sharewell.errors import QueryError
-from sharewell.mechanisms.base import NOTHING, Answer, Mechanism, Prospect, standard_errors
-from sharewell.mechanisms.declaration import Guarantee, PublicContext
+from sharewell.mechanisms.base import (
+    NOTHING,
+    Answer,
+    Guarantee,
+    Mechanism,
+    Prospect,
+    PublicContext,
+    standard_errors,
+)
 from sharewell.options import AMOUNT, Option
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal, Self, get_args
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from sharewell.errors import ConfigError, PrivacyError, QueryError
-from sharewell.mechanisms.base import Answer, Mechanism, Prospect, decode
-from sharewell.mechanisms.declaration import Guarantee, PublicContext
-from sharewell.mechanisms.synthetic import SyntheticTable
+from sharewell.mechanisms.base import Answer, Guarantee, Mechanism, Prospect, PublicContext, decode
 from sharewell.options import Option, choice, integer
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
@@ -22,7 +23,7 @@ from sharewell.privacy.driver import Step
 from sharewell.privacy.measurement import Measurement, MeasureRequest, Test
 from sharewell.privacy.sparse_vector import SparseVector
 from sharewell.query.block import Block, ParallelBlock
-from sharewell.query.domain import MAX_CELLS
+from sharewell.query.domain import MAX_CELLS, Domain
 from sharewell.query.linear import LinearQuery
 
 #: How the synthetic table learns: one fixed step for the newest measurement, or passes over them all.
@@ -31,6 +32,8 @@ Update = Literal["replay", "sign"]
 #: The part of the budget that pays for the tests, and the part that a measured total costs.
 TEST_PART = Fraction(1, 2)
 TOTAL_PART = Fraction(1, 20)
+#: The largest exponent of one step, so that no weight is lost for good by a wild measurement.
+MAX_STEP = 2.0
 
 
 TUNED = "tuned from the population and the budget"
@@ -253,3 +256,64 @@ def _check(name: str, value: int | None, least: int) -> None:
     """Refuse a setting before anything is charged."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
         raise PrivacyError(f"`{name}` must be a whole number from {least} on, not {value!r}.")
+
+
+class SyntheticTable:
+    """Positive weights that sum to a public number of people.
+
+    The weights are kept up to a common factor: a step multiplies some of them in place, and the factor
+    that keeps the sum is applied when a query is answered. A query that is a box, or a product of sets,
+    is answered and updated without reading the other cells.
+    """
+
+    def __init__(self, domain: Domain, population: float, prior: ArrayLike | None = None) -> None:
+        domain.require_dense()
+        if not math.isfinite(population) or population <= 0:
+            raise QueryError(f"A population must be a positive number, not {population!r}.")
+        weights = np.ones(domain.size) if prior is None else np.array(prior, dtype=np.float64).ravel()
+        if len(weights) != domain.size or not np.isfinite(weights).all() or (weights <= 0).any():
+            raise QueryError("A prior must give every cell a positive number.")
+        self.domain = domain
+        self.population = float(population)
+        self._weights = weights.reshape(domain.shape) / weights.sum()
+        self._sum = 1.0
+
+    def answer(self, query: LinearQuery) -> float:
+        """The query's answer on the synthetic table."""
+        return float(query.dot(self._weights)) * self.population / self._sum
+
+    def bend(self, query: LinearQuery, step: float) -> None:
+        """Multiply every cell's weight by exp(step * the query's weight there)."""
+        step = min(max(step, -MAX_STEP), MAX_STEP)
+        if query.is_predicate:
+            before = float(query.dot(self._weights))
+            for _, vectors in query.products():
+                for box in _regions(vectors):
+                    self._weights[box] *= math.exp(step)
+            self._sum += before * math.expm1(step)
+        else:
+            self._weights *= np.exp(step * query.to_vector().reshape(self.domain.shape))
+            self._sum = float(self._weights.sum())
+        # The running sum keeps its absolute error, so it must not be left to shrink for long.
+        if not 1e-3 < self._sum < 1e3:
+            self._weights /= self._weights.sum()
+            self._sum = 1.0
+
+    def snapshot(self) -> SyntheticTable:
+        """A copy as of now."""
+        frozen = copy(self)
+        frozen._weights = self._weights.copy()
+        return frozen
+
+    def counts(self) -> NDArray[np.float64]:
+        """The whole table, one number per cell."""
+        return np.asarray(self._weights * (self.population / self._sum)).ravel()
+
+
+def _regions(vectors: tuple[NDArray[np.int64], ...]) -> Iterator[tuple[slice, ...]]:
+    """The boxes that a product of sets consists of: every set is a few runs of neighbouring cells."""
+    sets = []
+    for weights in vectors:
+        edges = np.flatnonzero(np.diff(weights != 0, prepend=False, append=False)).tolist()
+        sets.append([slice(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)])
+    return product(*sets)

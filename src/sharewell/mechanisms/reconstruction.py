@@ -467,3 +467,15 @@ def _without(
 def _plausible(variances: Vector, limits: Vector) -> NDArray[np.bool_]:
     """Which variances are positive, and no larger than a limit; none that is not a number."""
     return (variances > 0) & (variances <= limits * (1 + SLACK))
+
+
+def matrix_mechanism_variances(
+    workload: Sequence[LinearQuery], strategy: Strategy, noise_variance: float
+) -> Vector:
+    """The matrix mechanism's error formula: each query's variance from a strategy's noisy rows alone.
+
+    Li, Miklau, Hay, McGregor and Rastogi (2015): noise variance times q' (A'A)^+ q.
+    """
+    known = Reconstruction(strategy)
+    known.observe_seed(np.zeros(len(strategy)), noise_variance)
+    return known.estimate(workload)[1]

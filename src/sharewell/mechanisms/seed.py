@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from sharewell.errors import ConfigError, QueryError, SharewellError
-from sharewell.mechanisms.declaration import PublicContext
+from sharewell.mechanisms.base import PublicContext
 from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
-from sharewell.mechanisms.p_identity import p_identity
+from sharewell.mechanisms.optimization import p_identity
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Rows, Strategy
 from sharewell.options import ValueType, invalid_choice

@@ -10,10 +10,10 @@ the squared sensitivity of the rows over their number, the total variance at a p
 
 No strategy does better where the workload treats the cells of every attribute alike, as tables do.
 Ranges and prefixes do not. On few cells, attributes with such questions are *ordered*: g_U is then a
-Gram matrix over their cells, and the rows along them are those of `ordered_rows.py`.
+Gram matrix over their cells, and the rows along them are those of `best_union`.
 
 With Laplace noise, centred rows are too sensitive: there the parts are weighted marginals
-(`marginal_amounts.py`), or the p-Identity strategy of every attribute.
+(`best_amounts`), or the p-Identity strategy of every attribute.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from sharewell.mechanisms.kronecker import written_out
-from sharewell.mechanisms.marginal_amounts import best_amounts, still_covering
 from sharewell.mechanisms.marginal_seed import MarginalPart, submasks
-from sharewell.mechanisms.ordered_rows import (
+from sharewell.mechanisms.optimization import (
+    best_amounts,
     best_matrix,
     best_union,
     largest_square,
     least_alike,
+    p_identity,
+    still_covering,
     unit_gram,
 )
-from sharewell.mechanisms.p_identity import p_identity
 from sharewell.mechanisms.strategy import Rows
 from sharewell.mechanisms.workload_terms import (
     Question,

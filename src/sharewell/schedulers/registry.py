@@ -7,11 +7,9 @@ from typing import Any
 
 from sharewell.errors import SharingError
 from sharewell.privacy.budget import Amount
-from sharewell.schedulers.base import Item, QueueEntry, Scheduler
-from sharewell.schedulers.in_order import InOrder
+from sharewell.schedulers.base import InOrder, Item, QueueEntry, Scheduler
 from sharewell.schedulers.randomized import Randomized
-from sharewell.schedulers.round_robin import RoundRobin
-from sharewell.schedulers.weighted_round_robin import WeightedRoundRobin, turns_for
+from sharewell.schedulers.round_robin import RoundRobin, WeightedRoundRobin, turns_for
 
 __all__ = [
     "SCHEDULERS",

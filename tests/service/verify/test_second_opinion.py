@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sharewell.cli import app
-from sharewell.mechanisms.base import Mechanism
-from sharewell.mechanisms.declaration import Guarantee
+from sharewell.mechanisms.base import Guarantee, Mechanism
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.mechanisms.reconstruction import Reconstruction
 from sharewell.privacy.ledger import MemoryLedger

@@ -15,9 +15,8 @@ import numpy as np
 from sharewell import Budget, Curator
 from sharewell.mechanisms import seed as seeds
 from sharewell.mechanisms.base import Answer, Question, Seed
-from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
+from sharewell.mechanisms.cache_reconstruct import CacheReconstruct, signing_helps
 from sharewell.mechanisms.planned_seed import PlannedSeed
-from sharewell.mechanisms.signed_rows import signing_helps
 from sharewell.privacy.budget import Currency
 from sharewell.privacy.noise import Noise
 from sharewell.query.domain import Domain

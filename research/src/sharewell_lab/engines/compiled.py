@@ -2,7 +2,7 @@
 
 PMW: the synthetic table has one weight for each group of cells that no question separates, with sum 1 at
 the start. A question q is the runs of neighbouring groups first[q] to first[q + 1], each from its start
-to its stop, as the boxes of `sharewell.mechanisms.synthetic`.
+to its stop, as the boxes of `sharewell.mechanisms.pmw`.
 
 SCR, Algorithm 1 of the paper with an identity seed: with seed variance s, the rows measured so far C and
 their noise V, Woodbury's identity gives

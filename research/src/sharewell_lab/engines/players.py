@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.errors import ConfigError
-from sharewell.mechanisms.pmw import TEST_PART, Tuning, tuned
+from sharewell.mechanisms.pmw import MAX_STEP, TEST_PART, Tuning, tuned
 from sharewell.mechanisms.reconstruction import TINY
-from sharewell.mechanisms.synthetic import MAX_STEP
 from sharewell.privacy.noise import Noise, laplace_scale, laplace_variance
 from sharewell.privacy.sparse_vector import SparseVectorPlan
 from sharewell_lab.engines.world import NO_PAYER, PlaySettings, Run, World, exact
