@@ -9,6 +9,8 @@ import random
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import duckdb
 import numpy as np
@@ -407,10 +409,10 @@ def reason(message: str) -> str:
     return re.sub(r"\(.*\)|'[^']*'|\"[^\"]*\"|[\d,.]+", "_", message)[:80]
 
 
-def run(count: int, first: int = 0) -> Counter[str]:
-    """Check statements by their seeds; print what differs."""
-    found: Counter[str] = Counter()
-    cells = np.random.default_rng(first).integers(1, 3, COLUMNS.size)
+@contextmanager
+def table(seed: int = 0) -> Iterator[tuple[Callable[[str], list[tuple]], np.ndarray]]:
+    """DuckDB with random rows, and the counts and sums that they are here."""
+    cells = np.random.default_rng(seed).integers(1, 3, COLUMNS.size)
     ages = np.indices(COLUMNS.shape)[0].ravel()
     # The second vector has the sums of wages, less 5 for each row: the middle of the bounds. The third
     # has those of their squares, each less the middle of its own.
@@ -420,6 +422,13 @@ def run(count: int, first: int = 0) -> Counter[str]:
     with duckdb_with(COLUMNS, cells) as ask:
         ask("ALTER TABLE people ADD COLUMN wage INTEGER")
         ask("UPDATE people SET wage = 2 * age")
+        yield ask, counts
+
+
+def run(count: int, first: int = 0) -> Counter[str]:
+    """Check statements by their seeds; print what differs."""
+    found: Counter[str] = Counter()
+    with table(first) as (ask, counts):
         for seed in range(first, first + count):
             sql = Writer(seed).statement()
             outcome = check(sql, ask, counts)

@@ -10,7 +10,7 @@ from sharewell.errors import QueryError, QueryTooComplex
 from sharewell.query import diagram, sql
 from sharewell.query.predicate import IsTruth, Not, Predicate, TruthValue, evaluate
 from sharewell.query.sql import compile_anew, compile_sql
-from sharewell.query.sql.constants import MAX_LIKE_STEPS
+from sharewell.query.sql.patterns import MAX_LIKE_STEPS
 
 DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])
 COUNT = "SELECT COUNT(*) FROM people"

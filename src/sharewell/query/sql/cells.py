@@ -107,15 +107,21 @@ class ExpressionColumn(Column):
         return hash(self.identity)
 
 
-def evaluate_cells(source: Source, node: exp.Expr, expression: Expression) -> CellValues:
-    """Evaluate an expression of columns on every cell; refuse one that divides a bin."""
+def evaluate_cells(
+    source: Source, node: exp.Expr, expression: Expression, *, subtotals: bool = False
+) -> CellValues:
+    """Evaluate an expression of columns on every cell; refuse one that divides a bin.
+
+    With `subtotals`, each attribute has one more cell, the last: NULL, as the columns of a subtotal are.
+    """
     spend(STEPS_OF_EXPRESSION)
     domain = source.domain
     fields = _fields(expression)
     levels = tuple(sorted({each.column.level for each in fields}))
     attributes = [domain.attributes[level] for level in levels]
-    shape = tuple(attribute.size for attribute in attributes)
-    options = [_options(attribute) for attribute in attributes]
+    subtotal = ((None,),) * subtotals
+    shape = tuple(attribute.size + subtotals for attribute in attributes)
+    options = [(*_options(attribute), *subtotal) for attribute in attributes]
     # The days of a month are evaluated one by one, so a cell may stand for several combinations.
     count = math.prod(sum(map(len, of_cell)) for of_cell in options)
     if count > MAX_VALUES or count * _size(expression) > MAX_WORK:
@@ -136,7 +142,8 @@ def evaluate_cells(source: Source, node: exp.Expr, expression: Expression) -> Ce
         at = levels.index(field.column.level)
         if not field.column.is_text:
             return EncodedColumn.of(flat[at], at_level[at])
-        return EncodedColumn.of(text_values(field.column), cells_of[at][at_level[at]])
+        texts = [*text_values(field.column), *itertools.chain(*subtotal)]
+        return EncodedColumn.of(texts, cells_of[at][at_level[at]])
 
     found = evaluate_encoded(expression, leaf, np.arange(count))
     _, first = np.unique(cells, return_index=True)

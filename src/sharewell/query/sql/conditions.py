@@ -33,12 +33,12 @@ from sharewell.query.sql.constants import (
     DATE_HINT,
     Constant,
     constant_text,
-    like_matcher,
     parse_date,
     parse_number,
     type_name,
 )
 from sharewell.query.sql.expressions import SYMBOLS, Translator, chain
+from sharewell.query.sql.patterns import like_matcher
 from sharewell.query.sql.text import Source, did_you_mean, listing
 
 Operand = Column | Constant | Call

@@ -29,12 +29,11 @@ from sharewell.query.sql.constants import (
     DATE_HINT,
     bounded,
     constant_text,
-    like_matcher,
     parse_date,
     read_number,
-    regular_matcher,
 )
 from sharewell.query.sql.grammar import CALL, subquery
+from sharewell.query.sql.patterns import like_matcher, regular_matcher
 from sharewell.query.sql.text import Source, shortened
 
 SYMBOLS: dict[type[exp.Expr], str] = {

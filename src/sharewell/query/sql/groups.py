@@ -97,6 +97,11 @@ class Groups:
             for at, column in enumerate(self.columns)
         }
 
+    def is_divided(self, level: int) -> bool:
+        """Whether a subtotal has some columns of an attribute and not others: a year, but no month."""
+        own = frozenset(self.levels.get(level, ()))
+        return any(own & chosen not in (frozenset(), own) for chosen in self.sets)
+
     def computed(self, source: Source, node: exp.Expr, found: CellValues) -> GroupKey:
         """Return an expression of grouped columns, which must be the same in all cells of a group."""
         groups: dict[int, NDArray[np.int64]] = {}
@@ -106,6 +111,9 @@ class Groups:
             if at is None:
                 raise not_grouped(source, node)
             groups[level], keys[level] = self._divide(at)
+            if self.has_subtotals:  # the last cell is that of subtotals, whose key is empty
+                groups[level] = np.append(groups[level], len(keys[level]))
+                keys[level][()] = len(keys[level])
         # The group of every cell, numbered in C order of the groups of each attribute.
         sizes = tuple(len(keys[level]) for level in found.levels)
         place = np.zeros((), dtype=np.int64)
@@ -121,10 +129,9 @@ class Groups:
         for row in self.rows:
             group: tuple[int, ...] = ()
             for level in found.levels:
-                # The key of a subtotal is shorter than all others.
                 own = tuple(i for at in self.levels[level] if (i := row[at]) is not None)
-                group += (keys[level].get(own, -1),)
-            shown.append(None if -1 in group else found.values[codes[group]])
+                group += (keys[level][own],)
+            shown.append(found.values[codes[group]])
         other = source.domain.attributes[found.levels[0]].other if found.levels else None
         return group_key(shown, found.type, other)
 

@@ -335,8 +335,15 @@ class Draft(Translator):
             return None
         if isinstance(node, exp.Not | exp.And | exp.Or | exp.Paren):
             return None
-        found = self.aggregates.translator.translate(node)
-        return self.groups.computed(self.source, node, evaluate_cells(self.source, node, found))
+        levels = {column.level for each in columns if (column := self.source.find(each))}
+        if not isinstance(node, exp.Column) and any(map(self.groups.is_divided, levels)):
+            return None
+        return self._of_groups(node, self.aggregates.translator.translate(node))
+
+    def _of_groups(self, node: exp.Expr, expression: Expression) -> GroupKey:
+        subtotals = self.groups.has_subtotals
+        values = evaluate_cells(self.source, node, expression, subtotals=subtotals)
+        return self.groups.computed(self.source, node, values)
 
     def _grouped(self, node: exp.Column) -> bool:
         return self.source.find(node) in self.groups.columns
@@ -373,14 +380,13 @@ class Draft(Translator):
             return next(iter(found))
         column = self.source.column(node)
         try:
-            values = evaluate_cells(self.source, node, self.aggregates.translator.translate(node))
+            return self._of_groups(node, self.aggregates.translator.translate(node))
         except QueryTooComplex:
             raise not_grouped(self.source, node) from None
-        except Exception as error:
+        except Exception:
             if column.level not in {getattr(each, "level", None) for each in self.groups.columns}:
                 raise not_grouped(self.source, node) from None
-            raise error
-        return self.groups.computed(self.source, node, values)
+            raise
 
     # Groups
 
