@@ -210,17 +210,18 @@ def test_a_stored_query_that_contradicts_itself_is_refused(stored):
         LinearQuery.from_json(Domain([Integer("age", 0, 3)]), stored)
 
 
-def test_the_cells_with_a_weight_are_listed_without_the_others():
+def test_a_cell_of_a_large_domain_is_one_product():
     domain = Domain([Integer(f"a{i}", 0, 99) for i in range(8)])
-    cells, weights = LinearQuery.cell(domain, 123_456_789).nonzero()
-    assert (cells.tolist(), weights.tolist()) == ([123_456_789], [1.0])
-
-
-@given(domain_and_vectors(1))
-def test_the_listed_cells_are_those_of_the_vector(case):
-    domain, [x] = case
-    dense = np.zeros(domain.size)
-    cells, weights = (LinearQuery.from_vector(domain, x) * Fraction(1, 2)).nonzero()
-    dense[cells] = weights
-    assert np.array_equal(dense, x / 2)
-    assert len(cells) == np.count_nonzero(x)
+    [(scale, vectors)] = LinearQuery.cell(domain, 123_456_789).products()
+    assert scale == 1
+    assert [vector.nonzero()[0].tolist() for vector in vectors] == [
+        [0],
+        [0],
+        [0],
+        [1],
+        [23],
+        [45],
+        [67],
+        [89],
+    ]
+    assert all(vector.max() == 1 for vector in vectors)

@@ -326,7 +326,7 @@ def test_a_question_of_before_a_limit_is_read_for_ever(limit, monkeypatch, tmp_p
     ledger = MemoryLedger()
     with opened(ledger) as service:
         asked = plain(service.ask("ann", text, key="old", timeout=60))
-    monkeypatch.setattr("sharewell.query.sql._CACHE", StatementCache(0))
+    monkeypatch.setattr("sharewell.query.sql.STATEMENTS", StatementCache(0))
     monkeypatch.setattr(f"sharewell.query.sql.{limit}", 0)
     with opened(ledger) as service:
         assert plain(service.ask("ann", text, key="old", timeout=60)) == asked

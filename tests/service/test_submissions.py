@@ -84,7 +84,7 @@ def weighted(number: int) -> str:
 def growth(monkeypatch) -> Callable[[Callable[[int], object]], float]:
     """How many bytes are kept of each call with another number, beside caches of limited size."""
     monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_REMEMBERED", 16)
-    monkeypatch.setattr("sharewell.query.sql._CACHE", StatementCache(50_000))
+    monkeypatch.setattr("sharewell.query.sql.STATEMENTS", StatementCache(50_000))
 
     def kept() -> int:
         for each in gc.get_objects():

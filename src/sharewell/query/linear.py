@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -309,7 +309,7 @@ class LinearQuery:
     @cached_property
     def max_abs(self) -> Fraction:
         """The largest absolute weight: the sensitivity to adding or removing a row."""
-        low, high = self._extremes
+        low, high = self.bounds
         return max(high, -low)
 
     @cached_property
@@ -318,21 +318,16 @@ class LinearQuery:
         low, high = self.bounds
         return high - low
 
-    @property
+    @cached_property
     def bounds(self) -> tuple[Fraction, Fraction]:
         """The least and the greatest weight, including 0; with measures, what a row can add."""
-        low, high = self._extremes
-        return min(low, Fraction(0)), max(high, Fraction(0))
-
-    @cached_property
-    def _extremes(self) -> tuple[Fraction, Fraction]:
-        """The smallest and the largest non-zero weight; with measures, what a row can add."""
         if self.root is None or (self.root.is_predicate and not self.domain.measures):
-            return self.scale, self.scale
-        of_row = self.domain.row_range if self.domain.measures else None
-        ends = contraction.extremes(self.root, of_row)
-        low, high = sorted(self.scale * end for end in ends)
-        return low, high
+            ends = self.scale, self.scale
+        else:
+            of_row = self.domain.row_range if self.domain.measures else None
+            low, high = contraction.extremes(self.root, of_row)
+            ends = self.scale * low, self.scale * high
+        return min(Fraction(0), *ends), max(Fraction(0), *ends)
 
     @cached_property
     def l1_norm(self) -> Fraction:
@@ -374,17 +369,6 @@ class LinearQuery:
         if self.scale.denominator == 1:
             return whole * int(self.scale)
         return whole * float(self.scale)
-
-    def nonzero(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the indices and weights of the cells with non-zero weight."""
-        cells, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-        for scale, vectors in self.products():
-            used = [np.flatnonzero(weights) for weights in vectors]
-            cells.append(np.ravel_multi_index(np.ix_(*used), self.domain.shape).ravel())
-            chosen = [weights[at] for weights, at in zip(vectors, used, strict=True)]
-            product = np.asarray(reduce(np.multiply.outer, chosen), dtype=np.float64)
-            values.append(float(scale) * product.ravel())
-        return np.concatenate(cells), np.concatenate(values)
 
     def dot(self, array: NDArray[Any]) -> Any:
         """Return the answer on a dense array of counts: an exact int for integer weights and counts."""

@@ -36,7 +36,7 @@ from sharewell.errors import (
 from sharewell.privacy.budget import amount
 from sharewell.privacy.ledger import Asked, QuestionLedger
 from sharewell.privacy.noise import ExactNoise, Noise
-from sharewell.query.sql import compile_sql, compiled_before
+from sharewell.query.sql import STATEMENTS, compile_sql
 from sharewell.query.sql.people import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import quotes, results, serialization
@@ -232,7 +232,7 @@ class DatasetService:
         limits = self.config.service
         if 4 * len(sql) > limits.max_sql_bytes or not self._submissions.has_room(analyst):
             return None
-        statement = compiled_before(sql, self.config.domain, table=self.name)
+        statement = STATEMENTS.get(sql, self.config.domain, self.name)
         if statement is None or statement.size > min(LIGHT, limits.most_numbers):
             return None
         work = sum(map(len, statement.forms)) + sum(statement.computed)

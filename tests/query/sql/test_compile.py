@@ -10,7 +10,7 @@ import pytest
 from sharewell import Boolean, Category, Domain, Integer
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError, UnknownName
 from sharewell.query import contraction
-from sharewell.query.sql import StatementCache, compile_anew, compile_sql, normalize_sql
+from sharewell.query.sql import Statement, StatementCache, compile_anew, compile_sql, normalize_sql
 from sharewell.query.sql.grammar import MAX_NESTING
 from sharewell.query.sql.text import MAX_TEXT
 
@@ -61,22 +61,28 @@ def test_equal_text_for_one_domain_and_table_is_compiled_once():
 
 
 def test_the_cache_forgets_what_was_used_longest_ago():
-    small, large = (compile_anew(COUNT + groups, DOMAIN, "people") for groups in ("", " GROUP BY age"))
+    def statement(name: str) -> Statement:
+        """A statement of its own for each name: a small one, or for a capital letter a large one."""
+        groups = " GROUP BY age" if name.isupper() else ""
+        return compile_anew(f"SELECT COUNT(*) AS {name} FROM people{groups}", DOMAIN, "people")
 
     def kept(cache: StatementCache, names: str) -> str:
         """Which of several names are still cached, after each was looked up and put in turn."""
+        texts = {name: statement(name).text for name in names}
         for name in names:
-            if cache.get((name, DOMAIN, "people")) is None:
-                cache.put((name, DOMAIN, "people"), large if name.isupper() else small)
-        return "".join(name for name in sorted(set(names)) if cache.get((name, DOMAIN, "people")))
+            if cache.get(texts[name], DOMAIN, "people") is None:
+                cache.put(statement(name))
+        return "".join(name for name in sorted(texts) if cache.get(texts[name], DOMAIN, "people"))
 
-    assert small.nbytes * 10 < large.nbytes
-    assert kept(StatementCache(2 * small.nbytes), "abac") == "ac"
-    assert kept(StatementCache(2 * small.nbytes), "abA") == "ab", "it is too large"
-    assert kept(StatementCache(large.nbytes + small.nbytes), "abAcdB") == "Bd"
-    cache = StatementCache(large.nbytes + small.nbytes)
+    small, large = statement("a").nbytes, statement("A").nbytes
+    assert small * 10 < large
+    assert kept(StatementCache(2 * small), "abac") == "ac"
+    assert kept(StatementCache(2 * small), "abA") == "ab", "it is too large"
+    assert kept(StatementCache(large + small), "abAcdB") == "Bd"
+    cache = StatementCache(large + small)
     assert kept(cache, "aA") == "Aa"
-    assert cache.nbytes == large.nbytes + small.nbytes
+    assert cache.nbytes == large + small
+    assert cache.get("SELECT COUNT(*) AS a FROM people", Domain(DOMAIN.attributes[:1]), "people") is None
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ columns are evaluated on `cells`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import nullcontext
 from threading import Lock
 
 from sqlglot import exp
@@ -21,7 +22,7 @@ from sqlglot import exp
 from sharewell.errors import QueryTooComplex, SqlError
 from sharewell.query.diagram import limited
 from sharewell.query.domain import Domain
-from sharewell.query.sql.grammar import check_columns, parse, too_deep
+from sharewell.query.sql.grammar import parse, too_deep
 from sharewell.query.sql.rewrite import rewrite
 from sharewell.query.sql.schema import describe
 from sharewell.query.sql.select import UNLIMITED, compile_select, too_large
@@ -32,7 +33,7 @@ from sharewell.query.statement import Statement
 #: The maximum work of a new question, in steps of 8 to 20 us; each number of the result allows more.
 MAX_STEPS = 36_000
 
-__all__ = ["Statement", "compile_sql", "compiled_before", "normalize_sql"]
+__all__ = ["STATEMENTS", "Statement", "compile_sql", "normalize_sql"]
 
 
 def compile_sql(
@@ -65,22 +66,14 @@ def compile_sql(
             f"The SQL has {size:,} bytes; the limit is {max_bytes:,}.",
             hint="Replace long lists of values by ranges or declared bins, or split the question.",
         )
-    statement = compiled_before(text, domain, table)
+    statement = STATEMENTS.get(text, domain, table)
     if statement is None:
-        if most is None:
-            statement = compile_anew(text, domain, table)
-        else:
-            with limited(MAX_STEPS):
-                statement = compile_anew(text, domain, table, most)
-        _CACHE.put((statement.text, domain, table), statement)
+        with nullcontext() if most is None else limited(MAX_STEPS):
+            statement = compile_anew(text, domain, table, UNLIMITED if most is None else most)
+        STATEMENTS.put(statement)
     if most is not None and statement.size > most:
         raise too_large(statement.size, most)
     return statement
-
-
-def compiled_before(text: str, domain: Domain, table: str = "people") -> Statement | None:
-    """Return the cached statement of a text, or None if it would have to be compiled."""
-    return _CACHE.get((normalize_sql(text), domain, table))
 
 
 def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -> Statement:
@@ -91,8 +84,6 @@ def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -
     try:
         with source.collected():
             tree = parse(source)
-            if most != UNLIMITED:
-                check_columns(tree, source)
             if isinstance(tree, exp.Union):
                 statement = compile_union(tree, source, most)
             else:
@@ -113,18 +104,20 @@ class StatementCache:
         self._statements: OrderedDict[tuple[str, Domain, str], Statement] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: tuple[str, Domain, str]) -> Statement | None:
-        """Return the statement of a text, domain and table if it is cached."""
+    def get(self, text: str, domain: Domain, table: str) -> Statement | None:
+        """Return the statement of a text, or None if it would have to be compiled."""
+        key = (normalize_sql(text), domain, table)
         with self._lock:
             found = self._statements.get(key)
             if found is not None:
                 self._statements.move_to_end(key)
             return found
 
-    def put(self, key: tuple[str, Domain, str], statement: Statement) -> None:
+    def put(self, statement: Statement) -> None:
         """Keep a statement, and forget those used longest ago until all fit."""
         if statement.nbytes > self._max_bytes:
             return
+        key = (statement.text, statement.domain, statement.table)
         with self._lock:
             if key not in self._statements:
                 self._statements[key] = statement
@@ -134,4 +127,4 @@ class StatementCache:
                 self.nbytes -= oldest.nbytes
 
 
-_CACHE = StatementCache(max_bytes=2**26)
+STATEMENTS = StatementCache(max_bytes=2**26)

@@ -21,6 +21,7 @@ from sqlglot.dialects import DuckDB
 
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
 from sharewell.query.attribute import Ordered
+from sharewell.query.diagram import is_limited
 from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS
 from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, did_you_mean, shortened
 
@@ -408,6 +409,12 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
         rule = _RULES.get(type(node))
         if rule is None:
             raise _unsupported(source, node)
+        # Of what was accepted once, the columns are not limited again.
+        if type(node) in _LISTS_OF_COLUMNS and len(node.expressions) > MAX_COLUMNS and is_limited():
+            clause = _LISTS_OF_COLUMNS[type(node)]
+            message = f"{clause} lists {len(node.expressions):,} columns; the limit is {MAX_COLUMNS:,}."
+            hint = "Split the question, or use GROUP BY in place of many conditions."
+            raise source.error(node.expressions[MAX_COLUMNS], message, hint, QueryTooComplex)
         arguments, own = rule
         tokens = [*own, *(_value_tokens(node) if type(node) in _VALUES else ())]
         for key, value in node.args.items():
@@ -427,16 +434,6 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
     if not source.mistakes:  # otherwise it is refused in any case
         _check_census(source, words, names, written_by)
     return tree
-
-
-def check_columns(tree: exp.Expr, source: Source) -> None:
-    """Refuse lists of too many columns."""
-    for node in tree.find_all(*_LISTS_OF_COLUMNS):
-        if len(node.expressions) > MAX_COLUMNS:
-            clause = _LISTS_OF_COLUMNS[type(node)]
-            message = f"{clause} lists {len(node.expressions):,} columns; the limit is {MAX_COLUMNS:,}."
-            hint = "Split the question, or use GROUP BY in place of many conditions."
-            raise source.error(node.expressions[MAX_COLUMNS], message, hint, QueryTooComplex)
 
 
 def _value_tokens(node: exp.Expr) -> tuple[TokenType, ...]:
