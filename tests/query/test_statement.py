@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sharewell import Binned, Category, Domain, Integer
 from sharewell.errors import QueryError
 from sharewell.query import diagram
+from sharewell.query.expression import Aggregate, Average
 from sharewell.query.sql import compile_sql
-from sharewell.query.statement import Aggregate, Average
 
 DOMAIN = Domain([Integer("age", 0, 3), Category("sex", ["M", "F"], nullable=True)])
 

@@ -9,7 +9,7 @@ from sharewell import Boolean, Domain, LinearQuery
 from sharewell.config import check, parse_config, read_config
 from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import ConfigError, LedgerError, SqlError
-from sharewell.query.sql.people import count_people
+from sharewell.query.sql.rewrite import count_people
 from sharewell.service.lifecycle import adopt, begin
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.state import check_ledger

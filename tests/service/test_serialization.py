@@ -27,7 +27,8 @@ from sharewell import (
 from sharewell.mechanisms.base import LAPLACE_CRITICAL, Answer, EdgeEstimate, reach_of
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.query.attribute import Binned, Date
-from sharewell.query.statement import Average, Statement
+from sharewell.query.expression import Average
+from sharewell.query.statement import Statement
 from sharewell.service import intervals, results
 from sharewell.service.intervals import WIDENING, mean
 from sharewell.service.quotes import quote_message

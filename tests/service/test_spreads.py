@@ -13,8 +13,8 @@ import pytest
 from sharewell import Binned, Budget, DataVector, Domain, Integer, Measure, compile_sql, vectorize
 from sharewell.mechanisms.base import Answer
 from sharewell.query.expression import Spread
-from sharewell.query.spread import limits_of
 from sharewell.query.statement import Statement
+from sharewell.query.statistics import limits_of
 from sharewell.service import quotes, results
 from sharewell_lab.noise import SeededNoise
 from tests.service.test_sums import ask, mechanism_on

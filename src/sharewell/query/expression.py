@@ -25,7 +25,7 @@ Privacy: everything here post-processes noisy answers and public labels, and cos
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -214,6 +214,15 @@ class OrderKey:
     source: Expression
     descending: bool = False
     nulls_first: bool = False
+
+    def sort(self, rows: Iterable[int], ranks: Sequence[Any]) -> list[int]:
+        """Sort rows by their ranks, None for NULL; ties keep their order, even if it is descending."""
+        nulls: list[int] = []
+        known: list[int] = []
+        for row in rows:
+            (nulls if ranks[row] is None else known).append(row)
+        known.sort(key=ranks.__getitem__, reverse=self.descending)
+        return nulls + known if self.nulls_first else known + nulls
 
 
 def size_of(expression: Expression) -> int:

@@ -1,7 +1,7 @@
-"""Predicates: SQL's three-valued logic over the cells of a domain or over the rows of a result.
+"""Predicates: SQL's three-valued logic over the cells of a domain.
 
-A predicate is a tree. Each leaf is true, false or unknown on each cell (or row); comparisons with NULL
-are unknown. Evaluation turns the tree into a set by deciding whether the unknown counts as true: WHERE
+A predicate is a tree. Each leaf is true, false or unknown on each cell; comparisons with NULL are
+unknown. Evaluation turns the tree into a set by deciding whether the unknown counts as true: WHERE
 excludes it. NOT flips that decision (a cell is certainly outside exactly if it is not possibly inside),
 so one two-valued pass is enough.
 """
@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 
 
 class Predicate:
-    """A condition that is true, false or unknown on every cell, or on every row of a result."""
+    """A condition that is true, false or unknown on every cell."""
 
 
 @dataclass(frozen=True)

@@ -41,20 +41,7 @@ from sharewell.query.expression import (
 )
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import balanced
-from sharewell.query.quantile import quantile
-from sharewell.query.spread import spread
-
-__all__ = [
-    "ALWAYS",
-    "Aggregate",
-    "Average",
-    "EdgeSums",
-    "Expression",
-    "GroupKey",
-    "OrderKey",
-    "Projection",
-    "Statement",
-]
+from sharewell.query.statistics import number_like, quantile, spread
 
 #: The HAVING of a statement without one.
 ALWAYS = Constant(True, "boolean")
@@ -305,12 +292,7 @@ class Statement:
 
     def _sorted(self, rows: list[int], order: Sequence[OrderKey], values: Sequence[Value]) -> list[int]:
         for key in reversed(order):
-            ranks = self.order_values(key, values)
-            nulls = [row for row in rows if ranks[row] is None]
-            known = [row for row in rows if ranks[row] is not None]
-            # Ties keep their order, even if it is descending.
-            known.sort(key=ranks.__getitem__, reverse=key.descending)
-            rows = nulls + known if key.nulls_first else known + nulls
+            rows = key.sort(rows, self.order_values(key, values))
         return rows
 
     def order_values(self, key: OrderKey, values: Sequence[Value]) -> Sequence[Value]:
@@ -338,7 +320,7 @@ class Statement:
                 return self.answers_of(block, values)
             case Aggregate(block, _, int(count), middle):
                 return [
-                    None if a is None or b is None else a + _like(b, middle) * b
+                    None if a is None or b is None else a + number_like(b, middle) * b
                     for a, b in self._answer_pairs(block, count, values)
                 ]
             case Average(total, count):
@@ -372,7 +354,7 @@ class Statement:
             if at not in found:
                 terms = [(values[i], factor) for i, factor in self.forms[at]]
                 known = all(value is not None for value, _ in terms)
-                found[at] = sum(_like(v, f) * v for v, f in terms) if known else None
+                found[at] = sum(number_like(v, f) * v for v, f in terms) if known else None
         return [found[at] for at in forms]
 
     def _ranks(self, rank: Rank, values: Sequence[Value]) -> list[Value]:
@@ -405,13 +387,6 @@ def _difference(form: Form, other: Form) -> Form:
     return tuple((i, factor) for i, factor in factors.items() if factor)
 
 
-def _like(value: Value, number: Fraction) -> Value:
-    """Return a number as a value can be combined with it: exactly, or as a float."""
-    if isinstance(value, float):
-        return float(number)
-    return number.numerator if number.denominator == 1 else number
-
-
 def _day(number: Value) -> dt.date | None:
     """Return the date of a day's number; between two days, the first."""
     return None if number is None else dt.date.fromordinal(int(number))
@@ -427,7 +402,7 @@ def _average(average: Average | Ratio, total: Value, count: Value) -> Value:
     """Divide a sum by a count; None unless both are known, and the count is positive."""
     value = _divide(total, count, getattr(average, "positive", True))
     if value is not None and average.middle:
-        value += _like(value, average.middle)
+        value += number_like(value, average.middle)
     return average.within(value) if isinstance(value, float) else value
 
 

@@ -37,7 +37,7 @@ from sharewell.privacy.budget import amount
 from sharewell.privacy.ledger import Asked, QuestionLedger
 from sharewell.privacy.noise import ExactNoise, Noise
 from sharewell.query.sql import STATEMENTS, compile_sql
-from sharewell.query.sql.people import count_people
+from sharewell.query.sql.rewrite import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import quotes, results, serialization
 from sharewell.service.answers import estimate_seconds, require_exact, would_buy

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sharewell.query.expression import Spread
-from sharewell.query.spread import limits_of
+from sharewell.query.statistics import limits_of
 from sharewell.service.intervals import Interval
 
 #: The means that are tried in the interval of one, and of each of two.

@@ -11,9 +11,9 @@ import pytest
 
 from sharewell import Binned, Boolean, Category, Domain, Integer, compile_sql, vectorize
 from sharewell.errors import QueryError, SqlError, UnknownName
+from sharewell.query.expression import Aggregate, Average
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
-from sharewell.query.statement import Aggregate, Average
 
 DOMAIN = Domain(
     [

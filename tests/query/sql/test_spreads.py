@@ -12,8 +12,8 @@ import pytest
 from sharewell import Binned, Boolean, Category, Domain, Integer, Measure, compile_sql, vectorize
 from sharewell.errors import DomainError, SqlError
 from sharewell.query.expression import Linear, Ratio, Spread
-from sharewell.query.spread import limits_of
 from sharewell.query.sql import compile_anew
+from sharewell.query.statistics import limits_of
 
 MEASURES = [
     Measure("wage", "wage", 0, 100, 0.5),

@@ -40,7 +40,6 @@ class Forms:
     blocks: list[ParallelBlock] = field(default_factory=list)
     #: The place of each block's first answer, and the number of answers.
     starts: list[int] = field(default_factory=lambda: [0])
-    size: int = 0
     forms: list[Form] = field(default_factory=list)
     _places: dict[tuple[tuple[int, tuple[int, int]], ...], int] = field(default_factory=dict)
     _terms: int = 0
@@ -50,8 +49,7 @@ class Forms:
     def add_block(self, block: ParallelBlock) -> int:
         """Add a block, and return its number."""
         self.blocks.append(block)
-        self.size += len(block)
-        self.starts.append(self.size)
+        self.starts.append(self.starts[-1] + len(block))
         return len(self.blocks) - 1
 
     def add(self, terms: Terms) -> int:

@@ -455,7 +455,7 @@ def _check_census(
     written_by: Mapping[TokenType, list[exp.Expr]],
 ) -> None:
     """Check that the tokens of the tree are the tokens of the text, and its names the text's names."""
-    written = Counter[TokenType]()
+    tokens: list[TokenType] = []
     before = words[0]
     for token in words:
         kind, text = token.token_type, token.text.upper()
@@ -472,9 +472,10 @@ def _check_census(
             fits = fits and (kind is TokenType.IDENTIFIER or text not in _NEVER_NAMES)
         else:
             fits = kind in WORDS and (kind not in NAMES or text in _OPTIONAL_NAMES)
-            written.update(_EXPANSIONS.get(kind, (kind,)))
+            tokens += _EXPANSIONS.get(kind, (kind,))
         if not fits and not (text == "GROUP" and named == "WITHIN"):
             raise _unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
+    written = Counter(tokens)
     expected = Counter({kind: len(nodes) for kind, nodes in written_by.items()})
     for kind in expected - written:
         node = written_by[kind][0]

@@ -73,15 +73,11 @@ class Groups:
     @cached_property
     def rows(self) -> Sequence[tuple[int | None, ...]]:
         """The rows of the result: an index into the labels of every column, None where it is summed."""
-        return [row for _, row in self._members] if self.has_subtotals else self.keys
-
-    @property
-    def members(self) -> Iterable[list[int]]:
-        """The groups that each row of the result is the sum of."""
-        return self._members.values()
+        return [row for _, row in self.members] if self.has_subtotals else self.keys
 
     @cached_property
-    def _members(self) -> dict[tuple[int, tuple[int | None, ...]], list[int]]:
+    def members(self) -> dict[tuple[int, tuple[int | None, ...]], list[int]]:
+        """The groups that each row of the result is the sum of, by the number of its set and the row."""
         found: dict[tuple[int, tuple[int | None, ...]], list[int]] = {}
         for number, chosen in enumerate(self.sets):
             for place, key in enumerate(self.keys):

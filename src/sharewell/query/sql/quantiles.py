@@ -189,7 +189,7 @@ def _quantile(
 ) -> Quantile:
     attribute, groups = column.attribute, draft.groups
     values = len(attribute.values)
-    draft.check_size(node, draft.forms.size + values * len(groups.keys))
+    draft.check_size(node, draft.forms.starts[-1] + values * len(groups.keys))
     if values * len(groups.keys) > MAX_VALUES:
         message = f"{draft.source.quote(node)} needs {values * len(groups.keys):,} counts; the limit is "
         hint = f"Use declared bins of {column.name}, or fewer groups."
@@ -240,7 +240,7 @@ def _histogram(draft: Draft, column: Column, known: LinearQuery) -> Histogram:
         *group, value = finest.keys[chosen_at]
         by_group.setdefault(tuple(group), []).append((draft.forms.starts[block] + at, value))
     counts, places = [], []
-    for members in groups.members:
+    for members in groups.members.values():
         of_group = [each for at in members for each in by_group.get(groups.keys[at], ())]
         cells: list[Terms] = [{} for _ in range(values)]
         for place, value in of_group:

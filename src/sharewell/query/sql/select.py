@@ -46,7 +46,7 @@ from sharewell.query.sql.quantiles import (
     expand_quantiles,
     is_quantile,
 )
-from sharewell.query.sql.text import Source, names_match, shortened
+from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 
@@ -84,7 +84,9 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
         raise source.mistakes.pop()
     if select.args.get("from_") is None:
         raise source.error(select, "Missing FROM clause.", f"Add FROM {source.table}.")
-    if not draft.forms.blocks and not groups_are_listed(draft):
+    # SELECT DISTINCT region only lists public values.
+    listed = draft.groups.columns and select.args["group"].args.get("all")
+    if not draft.forms.blocks and not listed:
         message = "The query has no COUNT, SUM or AVG."
         raise source.error(select, message, "Add COUNT(*) to the SELECT list.")
     written = source.item_texts()
@@ -97,7 +99,7 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
     groups = draft.groups
     labels = [groups.shown[column].labels for column in groups.columns]
     return Statement(
-        text=source.normalized,
+        text=normalize_sql(source.text),
         table=source.table,
         domain=source.domain,
         blocks=tuple(draft.forms.blocks),
@@ -113,11 +115,6 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
         ),
         forms=tuple(draft.forms.forms),
     )
-
-
-def groups_are_listed(draft: Draft) -> bool:
-    """Whether the result only lists public values, as SELECT DISTINCT region does."""
-    return bool(draft.groups.columns) and bool(draft.select.args["group"].args.get("all"))
 
 
 def from_table(draft: Draft, clause: exp.From) -> None:
@@ -172,7 +169,9 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
             raise draft.source.error(clause, message, "List it once.")
         chosen = [frozenset(place for at in each if (place := places[at]) is not None) for each in sets]
     draft.groups = Groups(columns, chosen)
-    draft.check_size(clause)
+    if draft.groups.size > MAX_QUERIES:  # so many are not even listed
+        raise too_large(draft.groups.size, MAX_QUERIES, draft.source.locate(clause))
+    draft.check_size(clause, len(draft.groups.keys))
     spend(len(draft.groups.sets) * len(draft.groups.keys) // GROUPS_OF_STEP)
 
 
@@ -353,12 +352,12 @@ class Draft(Translator):
         start = self.forms.starts[block]
         if not self.groups.has_subtotals:
             return [{start + row: ONE} for row in range(len(self.groups.rows))]
-        return [dict.fromkeys([start + at for at in own], ONE) for own in self.groups.members]
+        return [dict.fromkeys([start + at for at in own], ONE) for own in self.groups.members.values()]
 
     def block(self, total: LinearQuery, node: exp.Expr) -> int:
         """Add the block of an ungrouped query, unless there is one."""
         if total not in self.totals:
-            self.check_size(node, self.forms.size + len(self.groups.keys))
+            self.check_size(node, self.forms.starts[-1] + len(self.groups.keys))
             # A sum over bins is split into groups three times: by midpoints, lower and upper edges.
             allow(STEPS_OF_NUMBER * (len(self.groups.keys) - 1))
             self.totals[total] = self.forms.add_block(self.groups.split(total))
@@ -466,15 +465,11 @@ class Draft(Translator):
         found = self.translate(node)
         return found.value if isinstance(found, Constant) else None
 
-    def check_size(self, node: exp.Expr, queries: int | None = None) -> None:
+    def check_size(self, node: exp.Expr, queries: int) -> None:
         """Refuse more queries than are allowed, blaming a node."""
-        most = MAX_QUERIES
-        if self.groups.size <= most:
-            most, size = min(self.most, most), max(queries or 0, len(self.groups.keys))
-        else:
-            size = self.groups.size
-        if size > most:
-            raise too_large(size, most, self.source.locate(node))
+        most = min(self.most, MAX_QUERIES)
+        if queries > most:
+            raise too_large(queries, most, self.source.locate(node))
 
 
 def has_aggregate(draft: Draft, node: exp.Expr) -> bool:

@@ -21,7 +21,6 @@ from sharewell.query.diagram import MAX_WEIGHT, spend
 from sharewell.query.expression import Expression, Linear, Ratio, Spread
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
-from sharewell.query.spread import OF_ONE, OF_TWO, PRODUCTS
 from sharewell.query.sql.forms import Terms
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.text import shortened
@@ -29,7 +28,21 @@ from sharewell.query.sql.text import shortened
 if TYPE_CHECKING:
     from sharewell.query.sql.select import Draft
 
-
+#: The functions of one column, by what they are called here.
+OF_ONE = {
+    "STDDEV": "STDDEV_SAMP",
+    "VARIANCE": "VAR_SAMP",
+    **{name: name for name in ("STDDEV_SAMP", "STDDEV_POP", "VAR_SAMP", "VAR_POP")},
+}
+#: The functions of two columns, and the sums of products that they use.
+PRODUCTS = {
+    "COVAR_POP": ("xy",),
+    "COVAR_SAMP": ("xy",),
+    "CORR": ("xx", "yy", "xy"),
+    "REGR_R2": ("xx", "yy", "xy"),
+    "REGR_SLOPE": ("xx", "xy"),
+    "REGR_INTERCEPT": ("xx", "xy"),
+}
 #: How many steps of a diagram it takes to compile a sum of products, besides two for each attribute.
 STEPS_OF_SUM = 32
 
@@ -230,7 +243,7 @@ def compile_spread(draft: Draft, node: exp.Expr, inner: exp.Anonymous) -> Expres
         raise draft.source.error(node, message, "Name a column." if count == 1 else "Name two columns.")
     arguments = [each.unnest() for each in arguments]
     binned = [each for each in arguments if _bins(draft, each)]
-    if name in OF_TWO and binned:
+    if name in PRODUCTS and binned:
         written = draft.source.quote(binned[0])
         message = f'{name} requires numbers, but "{written}" is only known by its bins.'
         raise draft.source.error(

@@ -68,8 +68,6 @@ class Source:
     domain: Domain
     table: str
     tokens: tuple[Token, ...] = ()
-    #: The text as its statement is known by.
-    normalized: str = ""
     #: What is wrong with the text, as far as it has been found.
     mistakes: list[QueryError] = field(default_factory=list, compare=False)
     #: The functions that do not exist, and what is wrong with them.
@@ -98,7 +96,7 @@ class Source:
             ) from None
         if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
             tokens.pop()
-        return cls(text, domain, table, tuple(tokens), normalize_sql(text))
+        return cls(text, domain, table, tuple(tokens))
 
     @contextmanager
     def collected(self) -> Iterator[None]:

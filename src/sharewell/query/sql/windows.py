@@ -121,10 +121,7 @@ def _frames(
         parts[part].append(row)
     for rows in parts.values():
         for key, ranks in reversed(keys):
-            nulls = [row for row in rows if ranks[row] is None]
-            known = [row for row in rows if ranks[row] is not None]
-            known.sort(key=ranks.__getitem__, reverse=key.descending)  # type: ignore[arg-type]
-            rows = nulls + known if key.nulls_first else known + nulls
+            rows = key.sort(rows, ranks)
         ends = {tuple(ranks[row] for _, ranks in keys): at + 1 for at, row in enumerate(rows)}
         for at, row in enumerate(rows):
             if one_by_one:

@@ -9,7 +9,7 @@ from statistics import fmean
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell.query.quantile import quantile
+from sharewell.query.statistics import quantile
 
 
 def increasing(totals: list[float]) -> list[float]:
