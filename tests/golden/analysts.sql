@@ -697,3 +697,87 @@ SELECT CORR(weight, hours) FROM people
 --> sql.unsupported, line 1, column 8, at 'CORR(weight, hours)'
 --> CORR(weight, hours) needs the product of "weight" and "hours", which is not declared.
 --> The curator can declare it: products = ["hours"] in [measures.weight].
+
+SELECT COALESCE(state, 'Total') AS state, COUNT(*) AS n FROM people GROUP BY ROLLUP (state)
+--> state: group, n: number
+--> 1 bought, 6 rows
+
+SELECT YEAR(admitted) AS y, QUARTER(admitted) AS q, COUNT(*) AS n FROM people GROUP BY ROLLUP (y, q) HAVING YEAR(admitted) IS NOT NULL
+--> y: group, q: group, n: number
+--> 1 bought, 11 rows
+
+SELECT SUM(CASE WHEN sex = 'F' THEN wage ELSE 0 END) AS wages_of_women FROM people
+--> wages_of_women: number
+--> 2 bought, 1 rows
+
+SELECT SPLIT_PART(state, ' ', 1) AS first_word, COUNT(*) AS n FROM people GROUP BY first_word ORDER BY n DESC
+--> first_word: group, n: number
+--> 1 bought, 4 rows
+
+SELECT COUNT(*) FROM people WHERE STRPOS(state, 'New') = 1
+--> COUNT(*): number
+--> 1 bought, 1 rows
+
+SELECT COUNT(*) FROM people WHERE state ~ '^(New|Old) [A-Z][a-z]{3,}$'
+--> COUNT(*): number
+--> 1 bought, 1 rows
+
+SELECT MEAN(age) FROM people
+--> sql.unsupported, line 1, column 8, at 'MEAN'
+--> Unsupported function "MEAN".
+--> Use AVG(age).
+
+SELECT AVG(admitted) FROM people
+--> sql.unsupported, line 1, column 12, at 'admitted'
+--> Column "admitted" is not numeric.
+--> Use MEDIAN(admitted).
+
+SELECT AVG(LN(wage)) FROM people
+--> sql.unsupported, line 1, column 12, at 'LN(wage)'
+--> Sums of computed measures are not supported.
+--> Sum the measure itself, and compute with the result: SUM(wage) / COUNT(*).
+
+SELECT state, COUNT(*) AS n FROM people WHERE n > 100 GROUP BY state
+--> sql.unsupported, line 1, column 47, at 'n'
+--> n is COUNT(*), which WHERE cannot use.
+--> Write its condition after GROUP BY: HAVING n ...
+
+SELECT state, sex, COUNT(*) FROM people GROUP BY state, sex WITH ROLLUP
+--> sql.unsupported, line 1, column 50, at 'state, sex'
+--> WITH ROLLUP is not supported.
+--> Write GROUP BY ROLLUP (...).
+
+SELECT state, COUNT(*) FROM people GROUP BY state UNION SELECT 'all', COUNT(*) FROM people
+--> sql.unsupported, line 1, column 51, at 'UNION'
+--> UNION without ALL is not supported: noisy rows are never the same.
+--> Write UNION ALL.
+
+SELECT EXTRACT(HOUR FROM admitted) AS hour, COUNT(*) FROM people GROUP BY hour
+--> sql.unsupported, line 1, column 8, at 'EXTRACT(HOUR FROM admitted)'
+--> "HOUR" is not a part of a date.
+--> Use one of year, quarter, month, week, day, dow or doy.
+
+SELECT EXTRACT(DOW FROM admitted) AS weekday, COUNT(*) FROM people GROUP BY weekday
+--> sql.cuts-through-bin, line 1, column 8, at 'EXTRACT(DOW FROM admitted)'
+--> EXTRACT(DOW FROM admitted) splits the bin of admitted from 2020-01-01 to 2020-02-01.
+--> Use admitted itself, or split it at its edges: 2020-01-01, 2020-02-01, 2020-03-01, 2020-04-01, 2020-05-01, 2020-06-01 and 19 more.
+
+SELECT COUNT(*) FROM people WHERE admitted LIKE '2021%'
+--> sql.unsupported, line 1, column 35, at "admitted LIKE '2021%'"
+--> LIKE requires text, but column "admitted" is not text.
+--> Compare its year: YEAR(admitted) = 2021.
+
+SELECT ISNULL(employed, FALSE) AS e, COUNT(*) FROM people GROUP BY e
+--> sql.unsupported, line 1, column 8, at 'ISNULL'
+--> Unsupported function "ISNULL".
+--> Write employed IS NULL, or COALESCE in place of ISNULL.
+
+SELECT DATE_FORMAT(admitted, '%Y-%m') AS month, COUNT(*) FROM people GROUP BY month
+--> sql.unsupported, line 1, column 8, at 'DATE_FORMAT'
+--> Unsupported function "DATE_FORMAT".
+--> Use date_trunc('month', admitted), YEAR(admitted) or MONTH(admitted).
+
+SELECT REGEXP_EXTRACT(state, '^[A-Z]') AS letter, COUNT(*) FROM people GROUP BY letter
+--> sql.unsupported, line 1, column 8, at 'REGEXP_EXTRACT'
+--> Unsupported function "REGEXP_EXTRACT".
+--> Use SPLIT_PART(state, '.', 1), SUBSTRING(state, 1, 3) or REPLACE(state, 'a', 'b').

@@ -254,7 +254,7 @@ SELECT COUNT(*) AS n, n / 100 AS hundreds FROM people
 SELECT NTILE(4) OVER (ORDER BY age) AS quartile, COUNT(*) FROM people GROUP BY quartile
 --> sql.unsupported, line 1, column 8, at 'NTILE'
 --> Unsupported function "NTILE".
---> Use quantiles, such as QUANTILE_CONT(age, [0.25, 0.5, 0.75]).
+--> Use RANK() OVER (ORDER BY COUNT(*) DESC), or the quantiles of a column.
 
 SELECT width_bucket(age, 0, 80, 8) AS b, COUNT(*) FROM people GROUP BY b ORDER BY b
 --> b: group, COUNT(*): number

@@ -334,9 +334,9 @@ SELECT COUNT(*) FROM people, visits
 --> For a share, write COUNT(*) FILTER (WHERE ...) / COUNT(*).
 
 SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people
---> sql.syntax, line 1, column 8, at 'COUNT(*) FROM people UNION SELECT COUNT(*) FROM people'
---> Missing ALL.
---> Add ALL.
+--> sql.unsupported, line 1, column 29, at 'UNION'
+--> UNION without ALL is not supported: noisy rows are never the same.
+--> Write UNION ALL.
 
 SELECT COUNT(*) FROM people UNION ALL SELECT AVG(age) FROM people
 --> sql.unsupported, line 1, column 46, at 'AVG(age)'
@@ -562,3 +562,53 @@ SELECT QUANTILE_CONT(age, 1) FROM people
 --> sql.unsupported, line 1, column 8, at 'QUANTILE_CONT(age, 1)'
 --> QUANTILE_CONT(age, 1) depends on one row alone.
 --> Use the fraction 0.99.
+
+SELECT COUNT(*) FROM people WHERE age => 18
+--> sql.unsupported, line 1, column 39, at '=>'
+--> Unsupported operator "=>".
+--> Write >=.
+
+SELECT STDDEV(state) FROM people
+--> sql.unsupported, line 1, column 15, at 'state'
+--> Column "state" is not numeric.
+--> Count its values: SELECT state, COUNT(*) ... GROUP BY state.
+
+SELECT XYZZY(state) FROM people
+--> sql.unsupported, line 1, column 8, at 'XYZZY'
+--> Unsupported function "XYZZY".
+--> The functions of text are UPPER, LOWER, TRIM, LEFT, RIGHT, SUBSTRING, SPLIT_PART, REPLACE, LENGTH, STRPOS, CONCAT and those in docs/sql.md.
+
+SELECT XYZZY(admitted) FROM people
+--> sql.unsupported, line 1, column 8, at 'XYZZY'
+--> Unsupported function "XYZZY".
+--> The functions of dates are YEAR, QUARTER, MONTH, DATE_TRUNC, DATE_PART, DATE_DIFF and those in docs/sql.md.
+
+SELECT XYZZY(age) FROM people
+--> sql.unsupported, line 1, column 8, at 'XYZZY'
+--> Unsupported function "XYZZY".
+--> The functions of numbers are ABS, ROUND, FLOOR, CEIL, MOD, POWER, SQRT, LN, WIDTH_BUCKET and those in docs/sql.md; the aggregates SUM, AVG, MEDIAN and STDDEV.
+
+SELECT XYZZY(1) FROM people
+--> sql.unsupported, line 1, column 8, at 'XYZZY'
+--> Unsupported function "XYZZY".
+--> The aggregates are COUNT, SUM, AVG, MEDIAN, STDDEV and those in docs/sql.md.
+
+SELECT ARG_MAX(state, age) FROM people
+--> sql.unsupported, line 1, column 8, at 'ARG_MAX'
+--> Unsupported function "ARG_MAX".
+--> Single values are never returned. Count its values: SELECT state, COUNT(*) FROM people GROUP BY state.
+
+SELECT admitted + INTERVAL 1 MONTH AS m, COUNT(*) FROM people GROUP BY m
+--> sql.cuts-through-bin, line 1, column 8, at 'admitted + INTERVAL 1 MONTH'
+--> admitted + INTERVAL 1 MONTH splits the bin of admitted from 2020-01-01 to 2020-02-01.
+--> Use admitted itself, or split it at its edges: 2020-01-01, 2020-02-01, 2020-03-01, 2020-04-01, 2020-05-01, 2020-06-01 and 19 more.
+
+DESCRIBE peopel
+--> sql.unknown-name, None
+--> Unknown table "peopel".
+--> Write DESCRIBE people.
+
+SELECT COUNT(*) FROM people WHERE state ~ '(New'
+--> sql.unsupported, line 1, column 35, at "state ~ '(New'"
+--> Unsupported regular expression '(New': a parenthesis is not closed.
+--> Use characters, ., [...], (...), |, *, +, ?, {2}, {2,4}, ^, $, and (?i) at the start.

@@ -210,6 +210,13 @@ def _substring(a: str, start: Any, length: Any = None) -> str:
     return a[max(0, first) : max(0, end)]
 
 
+def _split_part(a: str, separator: str, place: Any) -> str:
+    """The part at a one-based place, or from the end; empty where there is none."""
+    parts = a.split(separator) if separator else list(a)
+    at = int(place)
+    return parts[at - 1 if at > 0 else at] if at and -len(parts) <= at <= len(parts) else ""
+
+
 PARTS: dict[str, Callable[[dt.date], int]] = {
     "year": lambda d: d.year,
     "quarter": lambda d: (d.month + 2) // 3,
@@ -452,6 +459,8 @@ _LIST: list[Function] = [
     Function("RIGHT", _right, ("text", "number"), "text", (2, 2)),
     Function("SUBSTRING", _substring, ("text", "number"), "text", (2, 3)),
     Function("REPLACE", lambda a, b, c: a.replace(b, c) if b else a, ("text",), "text", (3, 3)),
+    Function("SPLIT_PART", _split_part, ("text", "text", "number"), "text", (3, 3)),
+    Function("STRPOS", lambda a, b: Fraction(a.find(b) + 1), ("text",), arity=(2, 2)),
     Function("STARTS_WITH", str.startswith, ("text",), "boolean", (2, 2)),
     Function("ENDS_WITH", str.endswith, ("text",), "boolean", (2, 2)),
     Function("CONTAINS", lambda a, b: b in a, ("text",), "boolean", (2, 2)),
@@ -495,4 +504,5 @@ ALIASES = {
     "DATEDIFF": "DATE_DIFF",
     "PREFIX": "STARTS_WITH",
     "SUFFIX": "ENDS_WITH",
+    "INSTR": "STRPOS",
 }

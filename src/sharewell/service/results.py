@@ -77,12 +77,16 @@ def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterat
                 has_whole_range |= each.interval == range_of(output.source, statement)
     if any(isinstance(source, Spread) for _, source in nulls):
         yield "NULL: the noisy sums are those of too few rows, or of values that are all the same."
-    if simple := [each for each, source in nulls if not isinstance(source, Call | Spread)]:
-        if any(each.source == "public" for each in simple):
-            yield "NULL: the average of an empty set, whatever the rows are."
-        if any(each.interval == ANYTHING for each in simple):
+    if simple := [(each, source) for each, source in nulls if not isinstance(source, Call | Spread)]:
+        if any(each.interval == ANYTHING for each, _ in simple):
             yield UNDETERMINED
-        if any(each.source != "public" and each.interval != ANYTHING for each in simple):
+        known = [(each, source) for each, source in simple if each.interval != ANYTHING]
+        averages = [each for each, source in known if not isinstance(source, Ratio) or source.positive]
+        if len(averages) < len(known):
+            yield "NULL: the divisor is 0."
+        if any(each.source == "public" for each in averages):
+            yield "NULL: the average of an empty set, whatever the rows are."
+        if any(each.source != "public" for each in averages):
             yield "NULL: the noisy count of the average is not positive."
     if any(isinstance(source, Average) for source in unbounded):
         yield "An average without an interval can have any value: its count may be 0."

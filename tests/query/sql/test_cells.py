@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell import Boolean, Category, Date, Domain, Integer, compile_sql
-from sharewell.errors import QueryTooComplex
+from sharewell.errors import CutsThroughBin, QueryTooComplex
 from sharewell.query.diagram import limited
 from sharewell.query.expression import Call, Constant, Expression, Field, call, evaluate
 from sharewell.query.linear import LinearQuery
 from sharewell.query.measure import Measure
-from sharewell.query.sql import compile_anew
+from sharewell.query.sql import cells, compile_anew
 from sharewell.query.sql.cells import field_of
 from sharewell.query.sql.encoding import EncodedColumn, evaluate_encoded
 
@@ -136,3 +137,49 @@ def test_an_expression_of_many_cells_takes_work_by_its_distinct_results():
 def test_too_much_work_on_joint_cells_is_refused_before_it_is_done(text):
     with pytest.raises(QueryTooComplex), limited(15_000):
         compile_anew(text, WIDE, "people")
+
+
+LATE = Domain(
+    [
+        Date("b", "2020-01-03", "2020-01-09", nullable=True),
+        Category("c", ["x", "y"]),
+        Date("a", "2020-01-01", "2020-01-07"),
+        Integer("n", 0, 5, other="more"),
+        Integer("m", 2, 7, nullable=True),
+    ]
+)
+LEFT, RIGHT = ["a", "a + 2", "date_trunc('week', a)"], ["b", "b - INTERVAL 1 DAY", "last_day(b)"]
+
+
+@pytest.mark.parametrize("symbol", ["=", "<>", "<", "<=", ">", ">="])
+def test_two_columns_of_many_values_are_compared_as_those_of_few(symbol, monkeypatch):
+    pairs = [(left, right) for left in LEFT for right in RIGHT] + [
+        ("b", "a"),
+        ("n", "m"),
+        ("m * 2", "n"),
+    ]
+    pairs += [("a - b", "2"), ("3", "b - a"), ("DATE_DIFF('day', a, b)", "1")]
+    texts = [f"SELECT COUNT(*) FROM people WHERE {a} {symbol} {b}" for a, b in pairs]
+    texts += [f"SELECT COUNT(*) FROM people WHERE NOT {a} {symbol} {b}" for a, b in pairs]
+    few = [compile_anew(text, LATE, "people").queries for text in texts]
+    monkeypatch.setattr(cells, "MAX_VALUES", 30)
+    assert [compile_anew(text, LATE, "people").queries for text in texts] == few
+
+
+def compared(condition: str, by: Literal["day", "month"]) -> LinearQuery:
+    names = ("admitted", "discharged")
+    domain = Domain([Date(name, "2020-01-01", "2022-12-31", by=by) for name in names])
+    [query] = compile_anew(f"SELECT COUNT(*) FROM people WHERE {condition}", domain, "people").queries
+    return query
+
+
+def test_days_of_several_years_are_compared():
+    assert compared("admitted < discharged", "day").l1_norm == 1096 * 1095 // 2
+    assert compared("discharged - admitted > 30", "day").l1_norm == 1065 * 1066 // 2
+
+
+def test_months_are_compared_as_whole_months_and_days_in_them_are_not():
+    with pytest.raises(CutsThroughBin, match=r"date_trunc\('month', admitted\)"):
+        compared("admitted < discharged", "month")
+    whole = compared("date_trunc('month', admitted) < date_trunc('month', discharged)", "month")
+    assert whole.l1_norm == 36 * 35 // 2

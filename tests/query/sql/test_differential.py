@@ -36,3 +36,26 @@ def test_what_is_accepted_means_what_it_means_to_duckdb():
 def test_the_columns_of_a_subtotal_are_null_in_what_is_computed_from_them(sql):
     with table() as (ask, counts):
         assert check(sql, ask, counts) == ""
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(f"SPLIT_PART(region, '{by}', {at})" for by in (" ", "o", "") for at in (-3, -1, 0, 1, 2, 9)),
+        "STRPOS(region, 'th')",
+        "INSTR(region, 'w')",
+        "STRPOS(region, '')",
+        "region ~ '^(N|S)(o|e)[a-z]{2,3}'",
+        "region SIMILAR TO '(North|New [A-Z]\\w+)'",
+    ],
+)
+def test_functions_of_text_mean_what_they_mean_to_duckdb(key):
+    with table() as (ask, counts):
+        assert check(f"SELECT {key} AS k0, COUNT(*) FROM people GROUP BY k0", ask, counts) == ""
+
+
+def test_a_sum_of_a_measure_on_some_rows_may_be_a_case():
+    with table() as (ask, counts):
+        for default in ("ELSE 0 ", "ELSE NULL ", ""):
+            sql = f"SELECT SUM(CASE WHEN emp THEN wage {default}END) FROM people"
+            assert check(sql, ask, counts) == ""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sqlglot import exp
 
-from sharewell.query.attribute import Attribute, Binned, Integer, Mask
+from sharewell.query.attribute import Attribute, Binned, Date, Integer, Mask
 from sharewell.query.diagram import MAX_WEIGHT, Weights, spend
 from sharewell.query.domain import Column
 from sharewell.query.expression import (
@@ -36,6 +36,7 @@ from sharewell.query.measure import Measure
 from sharewell.query.predicate import Predicate, TruthValue, balanced, evaluate, leaves_of
 from sharewell.query.sql.cells import STEPS_OF_EXPRESSION, CellValues, evaluate_cells
 from sharewell.query.sql.conditions import ColumnTruth, ColumnTruths, Conditions, is_null
+from sharewell.query.sql.constants import parse_number
 from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.spreads import compile_products, compile_spread
 from sharewell.query.sql.text import shortened
@@ -161,7 +162,7 @@ class Aggregates(Conditions):
             if measure is not None:
                 return self._measured(measure, average=average)
             return self._column_numbers(argument, average=average)
-        if isinstance(argument, exp.Case) and (column := self._only_column(argument)):
+        if isinstance(argument, exp.Case) and (column := self._only_column(argument, average)):
             # CASE WHEN condition THEN column END: the column's own sum, over some rows.
             branch, rows = column
             return self._numbers(branch, average=average).where(rows)
@@ -175,13 +176,14 @@ class Aggregates(Conditions):
             return total, count
         return self._weighted(argument)
 
-    def _only_column(self, node: exp.Case) -> tuple[exp.Expr, LinearQuery] | None:
-        """Return the column that a CASE returns on some rows, where it is NULL on all others."""
+    def _only_column(self, node: exp.Case, average: bool) -> tuple[exp.Expr, LinearQuery] | None:
+        """Return the column that a CASE returns on some rows, where it adds nothing on all others."""
         branches = [*((each.this, each.args["true"].unnest()) for each in node.args["ifs"])]
         default = node.args.get("default")
         if len(branches) != 1 or node.args.get("this") or not isinstance(branches[0][1], exp.Column):
             return None
-        if default is not None and not isinstance(default, exp.Null):
+        zero = not average and isinstance(default, exp.Literal) and parse_number(default.name) == 0
+        if default is not None and not isinstance(default, exp.Null) and not zero:
             return None
         return branches[0][1], self.select(branches[0][0])
 
@@ -201,7 +203,9 @@ class Aggregates(Conditions):
             return found.bought[0], found.bought[1]
         if not self._is_scalar(node):
             message = "Sums of computed measures are not supported."
-            hint = "Sum the measure itself, and compute with the result: SUM(wage) * 40."
+            measures = [each for each in node.find_all(exp.Column) if self.source.find_measure(each)]
+            written = shortened(self.source.quote(measures[0]))
+            hint = f"Sum the measure itself, and compute with the result: SUM({written}) / COUNT(*)."
             raise self.source.error(node, message, hint)
         found_expression = self.translator.translate(node)
         type_ = type_of(found_expression)
@@ -331,6 +335,8 @@ class Aggregates(Conditions):
         found = () if column.bins else _sum_weights(attribute)
         if not found:
             hint = f"Count its values: SELECT {column.name}, COUNT(*) ... GROUP BY {column.name}."
+            if isinstance(attribute, Date) and not column.bins:
+                hint = f"Use MEDIAN({column.name})."
             raise self.source.error(node, f'Column "{column.name}" is not numeric.', hint)
         total, *edges = (self._cells(column, weights) * unit for unit, weights in found)
         count = self._cells(column, attribute.mask(slice(0, len(attribute.values))))

@@ -26,8 +26,8 @@ from sharewell.query import diagram
 from sharewell.query.attribute import Attribute, Binned, Bins, Boolean, Date, Integer, Label
 from sharewell.query.diagram import Node, Scaled, spend
 from sharewell.query.domain import Column, Domain
-from sharewell.query.expression import Call, Expression, Field, GroupKey, type_of
-from sharewell.query.functions import CUT, OTHER, Type
+from sharewell.query.expression import Call, Constant, Expression, Field, GroupKey, call, type_of
+from sharewell.query.functions import CUT, OTHER, Function, Type, singular
 from sharewell.query.linear import LinearQuery
 from sharewell.query.predicate import TruthSet
 from sharewell.query.spans import Span
@@ -38,8 +38,11 @@ from sharewell.query.sql.text import Source, shortened
 MAX_VALUES = 2**17
 #: The maximum number of values times the number of functions.
 MAX_WORK = 2**22
+#: The maximum number of cells on which two columns are compared, and how many in the time of one step.
+MAX_COMPARED, COMPARED_OF_STEP = 2**22, 2**10
 #: How many steps of a diagram it takes to make the node of a set of cells; how many are found in one.
 STEPS_OF_SET, SETS_OF_STEP = 8, 8
+_COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
 #: How many it takes to evaluate an expression, however few its values are.
 STEPS_OF_EXPRESSION = 24
 
@@ -125,9 +128,13 @@ def evaluate_cells(
     # The days of a month are evaluated one by one, so a cell may stand for several combinations.
     count = math.prod(sum(map(len, of_cell)) for of_cell in options)
     if count > MAX_VALUES or count * _size(expression) > MAX_WORK:
+        if not subtotals and (compared := _compare(source, node, expression)):
+            return compared
         names = " and ".join(attribute.name for attribute in attributes)
         message = f"{shortened(source.quote(node))} takes too long on {count:,} values of {names}."
         hint = "Compare the column itself with constants, or use declared bins."
+        if len(attributes) == 2:
+            hint = "Compare one column with the other, each side with one of them, or use declared bins."
         raise source.error(node, message, hint, QueryTooComplex)
     # Every combination of values, and the cell of each.
     flat = [list(itertools.chain.from_iterable(of_cell)) for of_cell in options]
@@ -154,6 +161,90 @@ def evaluate_cells(
         raise _cuts(source, node, attributes, cell)
     values, codes = _in_order(found.values, of_cell)
     return CellValues(levels, values, codes.reshape(shape), type_of(expression))
+
+
+def _compare(source: Source, node: exp.Expr, expression: Expression) -> CellValues | None:
+    """Compare two columns of many values, or two expressions of one column each; None for all else.
+
+    Each side is evaluated on its own, and all values are ranked: what is less is decided by NumPy.
+    """
+    sides = _sides(expression)
+    levels = [{each.column.level for each in _fields(side)} for side in sides]
+    if len(sides) != 2 or any(len(each) != 1 for each in levels) or levels[0] == levels[1]:
+        return None
+    [first], [second] = levels
+    attributes = [source.domain.attributes[level] for level in (first, second)]
+    shape = tuple(attribute.size for attribute in attributes)
+    found: list[tuple[EncodedColumn, NDArray[np.int64]]] = []
+    for side, attribute in zip(sides, attributes, strict=True):
+        options = _options(attribute)
+        flat, lengths = list(itertools.chain.from_iterable(options)), list(map(len, options))
+        if len(flat) * _size(side) > MAX_VALUES or math.prod(shape) > MAX_COMPARED:
+            return None
+        own = np.repeat(np.arange(len(options)), lengths)
+
+        def leaf(field: Field, flat: list[Any] = flat, own: NDArray[np.int64] = own) -> EncodedColumn:
+            text = field.column.is_text
+            return EncodedColumn.of(text_values(field.column), own) if text else EncodedColumn.of(flat)
+
+        found.append((evaluate_encoded(side, leaf, np.arange(len(flat))), np.cumsum([0, *lengths[:-1]])))
+    spend(math.prod(shape) // COMPARED_OF_STEP)
+    values = {value for column, _ in found for value in column.values}
+    if any(map(_is_divided, values)):
+        return None
+    ranks = {value: at for at, value in enumerate(sorted(values - {None, OTHER}))}
+    ranks |= {OTHER: -1, None: -2}
+    ends = []
+    for column, starts in found:
+        rank = np.array([ranks[value] for value in column.values], dtype=np.int64)[column.codes]
+        low, high = np.minimum.reduceat(rank, starts), np.maximum.reduceat(rank, starts)
+        if ((low < 0) & (low != high)).any():
+            return None
+        ends.append((low, high))
+    (a, a_high), (b, b_high) = ((low[:, None], high[:, None]) for low, high in ends)
+    b, b_high = b.T, b_high.T
+    is_less, is_more = a_high < b, a > b_high
+    is_same = (a == a_high) & (b == b_high) & (a == b)
+    true, false = {
+        "=": (is_same, is_less | is_more),
+        "<>": (is_less | is_more, is_same),
+        "<": (is_less, a >= b_high),
+        ">=": (a >= b_high, is_less),
+        ">": (is_more, a_high <= b),
+        "<=": (a_high <= b, is_more),
+    }[expression.function.name]  # type: ignore[union-attr]
+    codes = np.where(true, 1, 0)
+    codes[(a == -1) | ((a >= 0) & (b == -1))] = 2
+    codes[(a == -2) | ((a >= 0) & (b == -2))] = 3
+    divided = (codes < 2) & ~true & ~false
+    if divided.any():
+        raise _cuts(source, node, attributes, np.unravel_index(int(divided.argmax()), shape))
+    if first > second:
+        codes = codes.T
+    return CellValues(tuple(sorted((first, second))), [False, True, OTHER, None], codes, "boolean")
+
+
+def _sides(expression: Expression) -> tuple[Expression, ...]:
+    """Return the two sides of a comparison, if it is one; days between dates become a later date."""
+    if not isinstance(expression, Call) or expression.function.name not in _COMPARISONS:
+        return ()
+    a, b = expression.arguments
+    match _dates_apart(a), _dates_apart(b), a, b:
+        case (end, start), None, _, Constant(Fraction(denominator=1)):
+            return end, call("+", start, b, type="date")
+        case None, (end, start), Constant(Fraction(denominator=1)), _:
+            return call("+", start, a, type="date"), end
+    return a, b
+
+
+def _dates_apart(expression: Expression) -> tuple[Expression, Expression] | None:
+    """Return the later and the earlier date of an expression for the days between them."""
+    match expression:
+        case Call(Function(name="-"), (end, start)) if type_of(end) == type_of(start) == "date":
+            return end, start
+        case Call(Function(name="DATE_DIFF"), (Constant(str() as unit), start, end)):
+            return (end, start) if singular(unit) == "day" else None
+    return None
 
 
 def _is_divided(value: Any) -> bool:
@@ -346,8 +437,12 @@ def _cuts(
             start, end = (attribute.edge_text(attribute.edges[int(at) + i]) for i in (0, 1))
             written = shortened(source.quote(node))
             message = f"{written} splits the bin of {attribute.name} from {start} to {end}."
-            edges = [attribute.edge_text(edge) for edge in attribute.edges[:6]]
-            more = ", ..." if len(attribute.edges) > 6 else ""
-            hint = f"Use {attribute.name} itself, or split it at its edges: {', '.join(edges)}{more}."
+            edges = ", ".join(map(attribute.edge_text, attribute.edges[:6]))
+            more = f" and {len(attribute.edges) - 6:,} more" if len(attribute.edges) > 6 else ""
+            hint = f"Use {attribute.name} itself, or split it at its edges: {edges}{more}."
+            dates = [each for each in attributes if isinstance(each, Date)]
+            if len(dates) > 1:
+                trunc = (f"date_trunc('{each.by}', {each.name})" for each in dates)
+                hint = f"Compare whole periods: {' and '.join(trunc)}."
             return source.error(node, message, hint, CutsThroughBin)
     raise AssertionError("only bins can be cut")

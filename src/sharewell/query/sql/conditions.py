@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -321,7 +322,11 @@ class Conditions:
         else:
             name = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
             message = f'{name} requires text, but column "{operand.name}" is not text.'
-            raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
+            hint = f"Compare it with a value: {_example(operand)}."
+            if isinstance(operand.attribute, Date):
+                year = pattern[:4] if re.match(r"\d{4}", pattern, re.ASCII) else "2024"
+                hint = f"Compare its year: YEAR({operand.name}) = {year}."
+            raise self.source.error(node, message, hint)
         return _negated(liked) if node.args.get("negate") else liked
 
     def _bare(self, node: exp.Expr) -> Predicate:

@@ -20,8 +20,9 @@ from sqlglot import ParseError, Token, TokenType, exp
 from sqlglot.dialects import DuckDB
 
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
-from sharewell.query.attribute import Ordered
+from sharewell.query.attribute import Date, Ordered
 from sharewell.query.diagram import is_limited
+from sharewell.query.domain import Column
 from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS
 from sharewell.query.sql.text import CLOSING, DIALECT, OPENING, Source, did_you_mean, shortened
 
@@ -123,6 +124,7 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
             "Use LIKE, ILIKE, SIMILAR TO or regexp_matches(column, 'pattern').",
         ),
         ("AMP PIPE HASH", 'Unsupported operator "{}".', "Use + - * / // % or **."),
+        ("FARROW", 'Unsupported operator "{}".', "Write >=."),
         (
             "CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP TIMESTAMP TIMESTAMPNTZ TIME",
             "The current time is not supported: the same question must mean the same tomorrow.",
@@ -209,6 +211,7 @@ _OPTIONAL_NAMES = PARSED | NAMED | {"DATE", "NULLS", "FIRST", "LAST", "WITHIN", 
 _OPTIONAL_NAMES |= {"UNBOUNDED", "PRECEDING", "FOLLOWING", "CURRENT"}
 #: Names of units of time, which are no names of columns where they follow a duration.
 _UNITS = {name for unit in PARTS for name in (unit.upper(), f"{unit.upper()}S")}
+_UNITS |= {"HOUR", "MINUTE", "SECOND", "EPOCH"}  # which no date has, as the translator says
 
 
 def parse(source: Source) -> exp.Select | exp.Union:
@@ -264,6 +267,8 @@ def _read_words(source: Source) -> list[Token]:
                 is_call = opens and kind not in _REFUSALS and token.text.isidentifier()
                 source.add((unknown_function if is_call else unsupported_word)(source, token))
             readable = False
+        elif opens and kind in (TokenType.ISNULL, TokenType.NOTNULL):
+            raise unknown_function(source, token)
         elif opens and is_name and not (is_function or is_parsed or _is_called(token, before)):
             unknown = source.unknown_functions.setdefault(word, unknown_function(source, token))
             source.add(unknown)
@@ -307,7 +312,7 @@ def unknown_function(source: Source, token: Token) -> SqlError:
     if instead is None:
         known = sorted(PARSED | NAMED)
         hint, _ = did_you_mean(word, known, str)
-        instead = hint or "docs/sql.md lists the functions, such as COUNT, SUM, AVG, ROUND and UPPER."
+        instead = hint or _KNOWN[_kind(_column(source, token))]
     return source.error(token, message, instead)
 
 
@@ -315,7 +320,7 @@ def _about(source: Source, token: Token, instead: str) -> str:
     """Write what comes nearest to a function with the column that it was written with."""
     at = source.tokens.index(token) + 2
     named = source.tokens[at].text if at < len(source.tokens) else ""
-    column = source.domain.columns.get(named.casefold())
+    column = _column(source, token)
     if column is not None and "ORDER BY {x}" in instead and not isinstance(column.attribute, Ordered):
         instead = _COUNTS
     elif column is None and "ORDER BY {x}" in instead:
@@ -326,14 +331,51 @@ def _about(source: Source, token: Token, instead: str) -> str:
         instead = "Name a column."
         if order is not None and named in aliases:
             instead = f"Of the rows of a result, write ORDER BY {named}{order} LIMIT 1."
-    return instead.format(x=named if column else "column", table=source.table)
+    return instead.format(x=column.name if column else "column", table=source.table)
 
+
+def _column(source: Source, token: Token) -> Column | None:
+    """Return the first column in the parentheses after a function's name."""
+    depth = 0
+    for each in source.tokens[source.tokens.index(token) + 1 :]:
+        depth += (each.token_type in OPENING) - (each.token_type in CLOSING)
+        if depth <= 0:
+            break
+        if each.token_type in NAMES and (found := source.domain.columns.get(each.text.casefold())):
+            return found
+    return None
+
+
+def _kind(column: Column | None) -> str:
+    if column is None:
+        return ""
+    if column.is_text:
+        return "text"
+    return "date" if isinstance(column.attribute, Date) else "number"
+
+
+#: The functions that there are, by the kind of column that an unknown one was written with.
+_KNOWN = {
+    "": "The aggregates are COUNT, SUM, AVG, MEDIAN, STDDEV and those in docs/sql.md.",
+    "text": "The functions of text are UPPER, LOWER, TRIM, LEFT, RIGHT, SUBSTRING, SPLIT_PART, REPLACE, "
+    "LENGTH, STRPOS, CONCAT and those in docs/sql.md.",
+    "number": "The functions of numbers are ABS, ROUND, FLOOR, CEIL, MOD, POWER, SQRT, LN, WIDTH_BUCKET "
+    "and those in docs/sql.md; the aggregates SUM, AVG, MEDIAN and STDDEV.",
+    "date": "The functions of dates are YEAR, QUARTER, MONTH, DATE_TRUNC, DATE_PART, DATE_DIFF and "
+    "those in docs/sql.md.",
+}
 
 #: The nearest question for functions that cannot be answered; `{x}` is the column that was written.
 _COUNTS = "Count its values: SELECT {x}, COUNT(*) FROM {table} GROUP BY {x}."
 _EXTREME = "One row alone decides it. Use PERCENTILE_CONT({}) WITHIN GROUP (ORDER BY {{x}})."
 _NEIGHBOUR = "Use SUM(COUNT(*)) OVER (ORDER BY ... ROWS BETWEEN {}): 0 where there is no such row."
 _LISTS = "Single values are never returned. " + _COUNTS
+_RANKS = "Use RANK() OVER (ORDER BY COUNT(*) DESC)."
+_PARTS = "Use date_trunc('month', {x}), YEAR({x}) or MONTH({x})."
+_SHIFTS = "Add a duration: {x} + INTERVAL 3 MONTH."
+_PIECES = "Use SPLIT_PART({x}, '.', 1), SUBSTRING({x}, 1, 3) or REPLACE({x}, 'a', 'b')."
+_SEARCHES = "Use STRPOS({x}, 'text')."
+_DECIDES = "One row alone decides it. Use COUNT_IF({x})."
 INSTEAD = {
     "MIN": _EXTREME.format("0.01"),
     "MAX": _EXTREME.format("0.99"),
@@ -342,6 +384,18 @@ INSTEAD = {
     "ANY_VALUE": _LISTS,
     "ARRAY_AGG": _LISTS,
     "LIST": _LISTS,
+    "ARG_MAX": _LISTS,
+    "ARG_MIN": _LISTS,
+    "MAX_BY": _LISTS,
+    "MIN_BY": _LISTS,
+    "BOOL_AND": _DECIDES,
+    "BOOL_OR": _DECIDES,
+    "MEAN": "Use AVG({x}).",
+    "GEOMEAN": "Use AVG({x}).",
+    "PRODUCT": "Use SUM({x}).",
+    "VAR": "Use VARIANCE({x}).",
+    "STD": "Use STDDEV({x}).",
+    "STDEV": "Use STDDEV({x}).",
     "STRING_AGG": _LISTS,
     "GROUP_CONCAT": _LISTS,
     "MODE": "Use SELECT {x}, COUNT(*) FROM {table} GROUP BY {x} ORDER BY COUNT(*) DESC LIMIT 1.",
@@ -356,15 +410,32 @@ INSTEAD = {
     "APPROX_QUANTILE": "Use PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY {x}).",
     "LAG": _NEIGHBOUR.format("1 PRECEDING AND 1 PRECEDING"),
     "LEAD": _NEIGHBOUR.format("1 FOLLOWING AND 1 FOLLOWING"),
-    "NTILE": "Use quantiles, such as QUANTILE_CONT(age, [0.25, 0.5, 0.75]).",
-    "PERCENT_RANK": "Use RANK() OVER (ORDER BY COUNT(*) DESC).",
+    "NTILE": "Use RANK() OVER (ORDER BY COUNT(*) DESC), or the quantiles of a column.",
+    "PERCENT_RANK": _RANKS,
+    "CUME_DIST": _RANKS,
+    "FIRST_VALUE": _RANKS,
+    "LAST_VALUE": _RANKS,
+    "NTH_VALUE": _RANKS,
     "NOW": "Write a date as DATE '2024-12-31'.",
     "TODAY": "Write a date as DATE '2024-12-31'.",
     "RANDOM": "Questions must mean the same every time: remove it.",
-    "STRFTIME": "Use date_trunc('month', {x}), YEAR({x}) or MONTH({x}).",
-    "TO_CHAR": "Use date_trunc('month', {x}), YEAR({x}) or MONTH({x}).",
-    "ISNULL": "Write {x} IS NULL, or COALESCE({x}, 0).",
-    "NVL": "Write COALESCE({x}, 0).",
+    "STRFTIME": _PARTS,
+    "TO_CHAR": _PARTS,
+    "DATE_FORMAT": _PARTS,
+    "DATE_ADD": _SHIFTS,
+    "DATE_SUB": "Subtract a duration: {x} - INTERVAL 3 MONTH.",
+    "DATEADD": _SHIFTS,
+    "REGEXP_EXTRACT": _PIECES,
+    "REGEXP_REPLACE": _PIECES,
+    "POSITION": _SEARCHES,
+    "CHARINDEX": _SEARCHES,
+    "LOCATE": _SEARCHES,
+    "ISNULL": "Write {x} IS NULL, or COALESCE in place of ISNULL.",
+    "NOTNULL": "Write {x} IS NOT NULL.",
+    "NVL": "Write COALESCE in place of NVL.",
+    "DECODE": "Write CASE {x} WHEN ... THEN ... ELSE ... END.",
+    "LIST_CONTAINS": "Write {x} IN (...).",
+    "UNNEST": "Write a SELECT for each value, and UNION ALL between them.",
 }
 
 
@@ -406,6 +477,12 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
         depths[id(node)] = depth = depths.get(id(node.parent), 0) + (not in_chain)
         if depth > MAX_DEPTH:
             raise too_deep(source.locate(node))
+        if isinstance(node, exp.Union) and node.args.get("distinct"):
+            pairs = itertools.pairwise([*words, words[-1]])
+            unions = [(a, b) for a, b in pairs if a.token_type is TokenType.UNION]
+            union = next(a for a, b in unions if b.token_type is not TokenType.ALL)
+            message = "UNION without ALL is not supported: noisy rows are never the same."
+            raise source.error(union, message, "Write UNION ALL.")
         rule = _RULES.get(type(node))
         if rule is None:
             raise _unsupported(source, node)
@@ -501,6 +578,9 @@ def _unsupported(source: Source, node: exp.Expr) -> SqlError:
         message, hint = JOIN
     elif isinstance(node, exp.Subquery):
         return subquery(source, node)
+    elif isinstance(node, exp.Rollup | exp.Cube):
+        name = type(node).__name__.upper()
+        message, hint = f"WITH {name} is not supported.", f"Write GROUP BY {name} (...)."
     elif isinstance(node, exp.Between):
         message, hint = "BETWEEN SYMMETRIC is not supported.", "Write the smaller end first."
     return source.error(node, message, hint)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from sharewell.errors import UnknownName
 from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date, Integer
 from sharewell.query.domain import Domain
 from sharewell.query.expression import GroupKey
 from sharewell.query.measure import Measure
-from sharewell.query.sql.text import listing, normalize_sql
+from sharewell.query.sql.text import listing, normalize_sql, shortened
 from sharewell.query.statement import Projection, Statement
 
 _SHOW = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
@@ -20,6 +21,10 @@ _DESCRIBE = re.compile(
 _STAR = re.compile(
     r"\s*SELECT\s+\*\s+FROM\s+(?:main\s*\.\s*)?([\w]+|\"[^\"]+\")\s+LIMIT\s+0\s*;?\s*", re.IGNORECASE
 )
+
+
+#: Words after SHOW that are no names of tables.
+_OTHER_SCHEMAS = {"COLUMNS", "DATABASES", "SCHEMAS", "TABLES"}
 
 
 def describe(text: str, domain: Domain, table: str) -> Statement | None:
@@ -41,6 +46,9 @@ def describe(text: str, domain: Domain, table: str) -> Statement | None:
         return _statement(
             text, domain, table, {"column_name": names, "column_type": types, "values": values}
         )
+    if found and found[1].upper() not in _OTHER_SCHEMAS:
+        message = f'Unknown table "{shortened(found[1])}".'
+        raise UnknownName(message, hint=f"Write DESCRIBE {table}.")
     if (found := _STAR.fullmatch(text)) and _names(found[1], table):
         names = [a.name for a in domain.attributes]
         names += [m.name for m in domain.measures if m.name not in names]

@@ -138,8 +138,15 @@ def where(draft: Draft, clause: exp.Where) -> None:
     for column in list(clause.find_all(exp.Column)):
         known = isinstance(column.this, exp.Star) or draft.source.find(column)
         alias = None if known else draft.aliased(column)
-        if alias is not None and not has_aggregate(draft, alias):
-            column.replace(exp.Paren(this=alias.copy()))
+        if alias is None:
+            continue
+        if has_aggregate(draft, alias):
+            written = shortened(draft.source.quote(column))
+            message = f"{written} is {shortened(draft.source.quote(alias))}, which WHERE cannot use."
+            raise draft.source.error(
+                column, message, f"Write its condition after GROUP BY: HAVING {written} ..."
+            )
+        column.replace(exp.Paren(this=alias.copy()))
     draft.aggregates.rows = draft.aggregates.select(clause.this)
 
 

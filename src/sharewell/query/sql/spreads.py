@@ -296,11 +296,11 @@ def _of_numbers(draft: Draft, node: exp.Expr, kind: str, argument: exp.Expr) -> 
             aggregate = exp.Filter(this=aggregate, expression=node.expression.copy())
         return draft.forms.terms(draft.translate(aggregate), len(draft.groups.rows)) or []
 
+    span = _span_of(draft, argument, draft.aggregates.numbers_of(argument)[0])
     squares = over(exp.Sum(this=exp.Mul(this=argument.copy(), expression=argument.copy())))
     totals = over(exp.Sum(this=argument.copy()))
     counts = over(exp.Count(this=argument.copy(), big_int=True))
     named = {"count": counts, "xx": squares, "x": totals}
-    span = _span_of(draft, argument, draft.aggregates.numbers_of(argument)[0])
     return Spread(kind, _forms(draft, named), (span,), (Fraction(0),))
 
 

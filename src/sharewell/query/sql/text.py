@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -233,9 +233,10 @@ class Source:
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         depth = 0
         first = bisect_left(self.tokens, start, key=lambda token: token.start)
-        if isinstance(node, exp.Case):
-            # Its keywords carry no position: it starts at the last CASE before its first name.
-            while first > 0 and self.tokens[first].token_type is not TokenType.CASE:
+        if isinstance(node, exp.Case | exp.Extract):
+            # Its keywords carry no position: it starts at the last of them before its first name.
+            keyword = "CASE" if isinstance(node, exp.Case) else "EXTRACT"
+            while first > 0 and self.tokens[first].text.upper() != keyword:
                 first -= 1
             start = self.tokens[first].start
         for token in itertools.islice(self.tokens, first, None):
@@ -243,6 +244,10 @@ class Source:
                 break
             depth += (token.token_type in OPENING) - (token.token_type in CLOSING)
             end = max(end, token.end)
+        if node.find(exp.Interval):  # Neither do durations.
+            last = bisect_right(self.tokens, end, key=lambda token: token.start)
+            if [token.token_type for token in self.tokens[last + 1 : last + 2]] == [TokenType.INTERVAL]:
+                end = self.tokens[min(last + 3, len(self.tokens) - 1)].end
         return start, end + 1
 
 
