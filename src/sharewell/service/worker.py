@@ -36,9 +36,9 @@ from sharewell.service.submissions import UNSTORED, Submission, Submissions, clo
 #: The most questions in a batch, and the number of answers after which no more are added: others wait
 #: until a batch is stored.
 BATCH_SIZE, BATCH_ANSWERS = 256, 500
-#: How long to wait for more questions where several came at once the last time, in seconds: storing and
-#: measuring takes little longer for many than for one.
-GATHER = 0.002
+#: How long to wait for more questions where several came at once the last time, and how often to look
+#: whether they keep coming, in seconds: storing and measuring takes little longer for many than for one.
+GATHER, GATHER_STEP = 0.01, 0.0005
 #: How often a scheduler that stalls is asked again, in seconds.
 STALL_POLL = 0.2
 
@@ -167,9 +167,7 @@ class Worker:
             self._arrived.wait_for(
                 lambda: self._arrivals.waiting or self._closed or self._can_serve(), timeout
             )
-        until = time.monotonic() + GATHER
-        while 0 < self._arrivals.waiting < self._last_arrivals and time.monotonic() < until:
-            time.sleep(GATHER / 4)
+        self._gather()
         taken: list[tuple[int, Submission | _Job]] = []
         answers = 0
         with self._arrived:
@@ -179,6 +177,16 @@ class Worker:
                 answers += item.size if isinstance(item, Submission) and not item.large else 0
         self._last_arrivals = len(taken)
         return [item for _, item in sorted(taken, key=lambda each: each[0])]
+
+    def _gather(self) -> None:
+        """Where several came at once the last time, wait for as many, and for more while they come."""
+        seen, until = 0, time.monotonic() + GATHER
+        while self._last_arrivals > 1 and time.monotonic() < until:
+            waiting = self._arrivals.waiting
+            if waiting == seen and (not waiting or waiting >= self._last_arrivals):
+                return
+            seen = waiting
+            time.sleep(GATHER_STEP)
 
     def _can_serve(self) -> bool:
         """Whether something can be done before anything more arrives."""
