@@ -60,7 +60,7 @@ class Terminal:
             return ""
         if line == "sharewell certificate" and self._served is not None:
             # It is computed beside the answers, and may still be on its way.
-            self._served.registry.dataset("people").report(up_to_date=True)
+            self._served.registry.datasets["people"].report(up_to_date=True)
         if (code := re.fullmatch(r"(.*); echo \$\?", line)) is not None:
             result = self._invoke(code[1])
             return f"{result.output}{result.exit_code}\n"

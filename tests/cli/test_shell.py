@@ -32,7 +32,7 @@ def shell(*words: str, **options):
 
 def test_ctrl_c_ends_the_waiting_without_a_traceback(in_turns):
     waiting = shell("ask", COUNT, *in_turns.of("ben"))
-    questions = in_turns.running.registry.dataset("people")._submissions.of
+    questions = in_turns.running.registry.datasets["people"]._submissions.of
     comes_true(lambda: len(list(questions("ben"))) == 1)
     # The question is stored before the command waits for it; then it waits at the server.
     watchers = in_turns.running.state.datasets["people"].watchers

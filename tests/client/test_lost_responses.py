@@ -94,7 +94,7 @@ def server(tmp_path):
 
 def charged(server) -> tuple[int, Fraction]:
     """How many of ann's questions are stored, and what they cost."""
-    state = server.registry.dataset("people")._worker.state
+    state = server.registry.datasets["people"]._worker.state
     return state.history.asked["ann"], state.curator.spent("ann")
 
 

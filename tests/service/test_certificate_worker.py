@@ -78,7 +78,7 @@ def test_while_a_process_is_away_there_is_no_report_and_answers_go_on(monkeypatc
 def test_a_server_replies_503_while_the_process_is_away(tmp_path, monkeypatch):
     monkeypatch.setattr(certificate_worker, "FIRST_PAUSE", 600.0)
     with running(write_dataset(tmp_path, certificate=True)) as server:
-        service = server.registry.dataset("people")
+        service = server.registry.datasets["people"]
         os.kill(process_of(service), signal.SIGKILL)
         comes_true(lambda: is_away(service))
         reply = server.analyst("ann").get("/certificate")

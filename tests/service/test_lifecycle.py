@@ -326,7 +326,7 @@ def test_two_datasets_with_one_source_are_refused_in_one_server(tmp_path):
 
 def test_two_datasets_with_one_source_are_served_where_both_say_that_budgets_add_up(tmp_path):
     with DatasetRegistry.open(two_datasets(tmp_path, "budgets_add_up = true")) as registry:
-        assert registry.names == ("people", "folk")
+        assert tuple(registry.datasets) == ("people", "folk")
 
 
 # Keys

@@ -171,7 +171,7 @@ def opened(browser: Browser) -> Iterator[Opener]:
 def sign_in_link(server: Running, name: str, role: str = "analyst") -> str:
     """An address that signs in, once, with a new token."""
     token_id = id_of(server.token(name, role))
-    return f"{server.url}/#code={server.registry.dataset('people').sessions.issue_code(token_id)}"
+    return f"{server.url}/#code={server.registry.datasets['people'].sessions.issue_code(token_id)}"
 
 
 def sign_in(page: Page, token: str) -> None:

@@ -103,7 +103,7 @@ def test_questions_are_drawn_over_time(judged, opened):
 
 
 def test_the_overview_shows_what_changed_between_file_and_ledger(judged, opened):
-    path = judged.registry.dataset("people").config.path
+    path = judged.registry.datasets["people"].config.path
     before = path.read_text(encoding="utf-8")
     page = opened(judged, **CURATOR)
     expect(page.locator(".fact").first).to_be_visible()

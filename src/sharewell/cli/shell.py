@@ -21,8 +21,8 @@ from sharewell import wire
 from sharewell.cli.render import SEEN_BY_CURATORS, print_reply, render_result
 from sharewell.cli.terminal import Items, format_error, make_table, print_items, sanitize
 from sharewell.client import Session
+from sharewell.client.notebook import COMMANDS, question_number, split_command
 from sharewell.errors import SharewellError
-from sharewell.wire.commands import COMMANDS, question_number, split_command
 from sharewell.wire.text import budget_unit, format_amount
 
 #: Words that are completed beside columns and values.

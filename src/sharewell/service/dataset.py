@@ -112,7 +112,6 @@ class DatasetService:
             self._compile,
             most_waiting=limits.most_waiting,
             max_seconds_waiting=limits.max_seconds_waiting,
-            max_free_bytes=limits.max_free_bytes,
             release_every=release_every,
         )
         #: Held while a quote is computed: one of each analyst at a time.
@@ -232,6 +231,8 @@ class DatasetService:
         limits = self.config.service
         if 4 * len(sql) > limits.max_sql_bytes or not self._submissions.has_room(analyst):
             return None
+        if self._worker.published.get().free_bytes[analyst] >= limits.max_free_bytes:
+            return None
         statement = STATEMENTS.get(sql, self.config.domain, self.name)
         if statement is None or statement.size > min(LIGHT, limits.most_numbers):
             return None
@@ -289,17 +290,22 @@ class DatasetService:
     ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
         statement = sql if isinstance(sql, Statement) else self._compile_new(sql)
-        # On a snapshot, since the worker may change the mechanism meanwhile.
-        mechanism = self._worker.published.get().mechanism
+        limits = self.config.service
+        # As published: the worker may change the mechanism meanwhile, and a refusal must not tell when a
+        # question was answered.
+        public = self._worker.published.get()
+        mechanism, stored = public.mechanism, public.free_bytes[analyst]
         self._worker.state.mechanism.require(analyst)
-        seconds = estimate_seconds(mechanism, statement, self.config.service, pay=pay)
+        seconds = estimate_seconds(mechanism, statement, limits, pay=pay)
         if pay:
             require_exact(mechanism, statement, analyst)
-        try:
-            self._submissions.require_room(analyst)
-        except StorageFull:
-            if not pay or not would_buy(mechanism, statement, analyst):
-                raise
+        if stored >= limits.max_free_bytes and not (pay and would_buy(mechanism, statement, analyst)):
+            raise StorageFull(
+                f"{stored:,} bytes of free questions of {analyst} are stored; the limit is "
+                f"{limits.max_free_bytes:,}.",
+                hint="Questions asked before are answered under their keys, and paid ones go on. Your "
+                "curator can raise service.max_free_bytes.",
+            )
         asked = Asked(key or _random_key(), analyst, {"sql": statement.text}, pay)
         new = Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
         new.has_new_key = key is None

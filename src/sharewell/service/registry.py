@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sharewell.config import Config, read_config
-from sharewell.errors import ConfigError, NotBegun, NotFound, UnknownToken
+from sharewell.errors import ConfigError, NotBegun, UnknownToken
 from sharewell.service.dataset import DatasetService
 from sharewell.service.planning import PlannedDataset
 from sharewell.service.tokens import Principal
@@ -51,20 +51,6 @@ class DatasetRegistry:
                     datasets[config.name] = opened.enter_context(service)
             opened.pop_all()
             return cls(datasets, planned)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the datasets."""
-        return tuple(self.datasets)
-
-    def dataset(self, name: str) -> DatasetService:
-        """A dataset by its name."""
-        try:
-            return self.datasets[name]
-        except (KeyError, TypeError):
-            raise NotFound(
-                "Unknown dataset.", hint="GET /v1/datasets lists the datasets that a token opens."
-            ) from None
 
     def authenticate(self, token: str = "", *, session: str = "") -> tuple[DatasetService, Principal]:
         """The owner of a token or of a browser's session, and the dataset that it opens."""
@@ -128,7 +114,7 @@ class DatasetRegistry:
         self.close()
 
     def __repr__(self) -> str:
-        return f"DatasetRegistry({', '.join(self.names)})"
+        return f"DatasetRegistry({', '.join(self.datasets)})"
 
 
 def _read(path: Path) -> Config:

@@ -55,7 +55,7 @@ from sharewell.privacy.noise import Noise
 from sharewell.query.sql import normalize_sql
 from sharewell.schedulers.registry import Scheduler
 from sharewell.service.ledger import open_ledger
-from sharewell.service.submissions import Submission, Submissions, free_bytes
+from sharewell.service.submissions import Submission, Submissions
 from sharewell.service.tokens import TokenStore
 from sharewell.wire.text import pluralize
 
@@ -147,8 +147,16 @@ class History:
                 question = self.open.pop(asked)
                 self.due.pop(asked, None)
                 self.pending.pop(asked, None)
-                self.free_bytes[question.analyst] += free_bytes(question, event)
+                self.free_bytes[question.analyst] += _free_bytes(question, event)
                 self.entries += not isinstance(event, Refused) or event.code == OverBudget.code
+
+
+def _free_bytes(asked: Asked, ending: Ending) -> int:
+    """What is stored of a question that cost nothing; 0 for one that was paid for."""
+    if isinstance(ending, Answered):
+        return 0
+    length = ending.length if isinstance(ending, AnsweredFree) else len(ending.message)
+    return len(asked.question["sql"].encode()) + length
 
 
 @dataclass(frozen=True)
@@ -156,8 +164,10 @@ class PublicState:
     """The state at one moment, without data: any thread computes quotes and budgets from it."""
 
     mechanism: Mechanism
-    #: How many questions each analyst has asked, and how many of them are not answered yet.
+    #: How many questions each analyst has asked, the bytes stored of those that cost nothing, and how
+    #: many are not answered yet.
     asked: Mapping[str, int]
+    free_bytes: Counter[str]
     waiting: Mapping[str, int]
     #: The analysts who are done: they said so, and no question of theirs waits.
     done: frozenset[str]
@@ -248,7 +258,7 @@ class DatasetState:
             self.config = replace(config, make=make)
             self._report_removed()
             self.mechanism: Mechanism = make(self.curator)
-        submissions.restore(self.history.open, self.history.free_bytes)
+        submissions.restore(self.history.open)
         #: Questions that had their turn and are not answered yet, to be answered first.
         self.due = deque([self._submissions.numbered(number) for number in self.history.due])
         #: Large questions that wait while smaller ones are answered, where no scheduler orders them.
@@ -290,8 +300,9 @@ class DatasetState:
         if self._snapshot is None:
             self._snapshot = self.mechanism.snapshot()
         waiting = Counter(asked.analyst for asked in self.history.open.values())
-        asked, done = dict(self.history.asked), frozenset(self.history.done - waiting.keys())
-        return PublicState(self._snapshot, asked, waiting, done, self.history.entries)
+        asked, free_bytes = self.history.asked.copy(), self.history.free_bytes.copy()
+        done = frozenset(self.history.done - waiting.keys())
+        return PublicState(self._snapshot, asked, free_bytes, waiting, done, self.history.entries)
 
     def record_access(self, store: TokenStore, curators: Mapping[str, str]) -> None:
         """Store what has changed in the access file, which commands change while the service runs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +19,6 @@ from sharewell.errors import (
     QueryError,
     RequestError,
     SharewellError,
-    StorageFull,
     TooMany,
 )
 from sharewell.mechanisms.base import Answer, Mechanism, total_cost
@@ -82,9 +81,8 @@ class Submission:
         self.seconds = seconds
         #: Until when the worker must have taken it up, on the monotonic clock.
         self.deadline = deadline
-        #: Whether the ledger has the question under its number; and of one that cost nothing, the bytes.
+        #: Whether the ledger has the question under its number.
         self.stored = False
-        self.free_bytes = 0
         #: Since when there is something to report, on the monotonic clock: an answer, a refusal, or that
         #: the question is queued; and since when it is answered or refused.
         self.ready_at = self.done_at = math.inf
@@ -221,10 +219,9 @@ class Submissions:
     Every waiting submission is here. One that has ended is in the ledger, and may be cached here: memory
     does not grow with the number of questions ever asked.
 
-    `most_waiting` limits the pending ones of each analyst, `max_seconds_waiting` their estimated work,
-    and `max_free_bytes` what is stored of their free questions, as of the last of the release slots,
-    which begin every `release_every` seconds: a refusal must not tell when a question was answered. With
-    0 there are no slots: for sessions in the same process.
+    `most_waiting` limits the pending ones of each analyst, and `max_seconds_waiting` their estimated
+    work, as of the last of the release slots, which begin every `release_every` seconds: a refusal must
+    not tell when a question was answered. With 0 there are no slots: for sessions in the same process.
     """
 
     def __init__(
@@ -234,7 +231,6 @@ class Submissions:
         *,
         most_waiting: int,
         max_seconds_waiting: float,
-        max_free_bytes: int,
         release_every: float,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
@@ -242,14 +238,12 @@ class Submissions:
         self._compile = compile
         self._most_waiting = most_waiting
         self._max_seconds_waiting = max_seconds_waiting
-        self._max_free_bytes = max_free_bytes
         self._release_every = release_every
         self._lock = Lock()
         self._by_key: dict[tuple[str, str], Submission] = {}
         self._by_number: dict[int, Submission] = {}
         #: Those of each analyst that wait, in order, with those that ended since the last slot.
         self._waiting: dict[str, list[Submission]] = {}
-        self._free_bytes: Counter[str] = Counter()
         #: Those that have ended, the least recently used first, and their size in bytes.
         self._cache: OrderedDict[int, int] = OrderedDict()
         self._cache_bytes = cache_bytes
@@ -310,23 +304,19 @@ class Submissions:
             found.number, found.stored = number, True
             self._by_key[asked.analyst, asked.key] = self._by_number[number] = found
 
-    def end(self, event: Ending, *, is_new: bool = True) -> None:
-        """Settle the submission of a stored event; a new one counts towards what is stored."""
+    def end(self, event: Ending) -> None:
+        """Settle the submission of a stored event."""
         with self._lock:
             submission = self._by_number[event.asked]
-            if is_new:
-                submission.free_bytes = free_bytes(submission.asked, event)
-                self._free_bytes[submission.analyst] += submission.free_bytes
             submission.settle(event)
             self._keep(submission, event)
             waiting = self._waiting.get(submission.analyst)
             if waiting and waiting[0].done:
                 self._unpublished(submission.analyst)
 
-    def restore(self, open_questions: Mapping[int, Asked], stored_bytes: Mapping[str, int]) -> None:
+    def restore(self, open_questions: Mapping[int, Asked]) -> None:
         """Make submissions of the questions that a ledger has open, and end those that it has ended."""
         with self._lock:
-            self._free_bytes = Counter(stored_bytes)
             ended = [
                 number
                 for number, submission in self._by_number.items()
@@ -335,7 +325,7 @@ class Submissions:
         for number in ended:
             found = self._ledger.question(number)
             if found and found.ending:
-                self.end(found.ending, is_new=False)
+                self.end(found.ending)
         for number, asked in open_questions.items():
             self.store(number, asked)
 
@@ -374,7 +364,7 @@ class Submissions:
                 self.drop([submission], key_reused(submission.key))
             elif question.ending is not None:
                 self.store(question.number, question.asked)
-                self.end(question.ending, is_new=False)
+                self.end(question.ending)
 
     def recall(self, analyst: str, key: str) -> Submission | None:
         """The submission of a key, from memory or from the ledger."""
@@ -424,22 +414,8 @@ class Submissions:
     # Limits
 
     def has_room(self, analyst: str) -> bool:
-        """Whether an analyst is below both limits, as far as is known without waiting."""
-        has_room = len(self._waiting.get(analyst, ())) < self._most_waiting
-        return has_room and self._free_bytes[analyst] < self._max_free_bytes
-
-    def require_room(self, analyst: str) -> None:
-        """Refuse a free question of an analyst of whose free questions much is stored already."""
-        with self._lock:
-            recent = sum(each.free_bytes for each in self._unpublished(analyst))
-            stored = self._free_bytes[analyst] - recent
-        if stored >= self._max_free_bytes:
-            raise StorageFull(
-                f"{stored:,} bytes of free questions of {analyst} are stored; the limit is "
-                f"{self._max_free_bytes:,}.",
-                hint="Questions asked before are answered under their keys, and paid ones go on. Your "
-                "curator can raise service.max_free_bytes.",
-            )
+        """Whether an analyst has fewer questions pending than the limit, as known without waiting."""
+        return len(self._waiting.get(analyst, ())) < self._most_waiting
 
     def _unpublished(self, analyst: str) -> list[Submission]:
         """Those that wait, and those that ended since the last release slot; others are forgotten."""
@@ -475,14 +451,6 @@ class Submissions:
         if submission is not None and submission.number in self._cache:
             self._cache.move_to_end(submission.number)
         return submission
-
-
-def free_bytes(asked: Asked, ending: Ending) -> int:
-    """What is stored of a question that cost nothing; 0 for one that was paid for."""
-    if isinstance(ending, Answered):
-        return 0
-    length = ending.length if isinstance(ending, AnsweredFree) else len(ending.message)
-    return len(asked.question["sql"].encode()) + length
 
 
 def key_reused(key: str) -> KeyReused:

@@ -108,7 +108,7 @@ class Running:
         return [json.loads(line) for line in self.log.splitlines()]
 
     def token(self, name: str, role: Any = "analyst", dataset: str = "people") -> str:
-        return self.registry.dataset(dataset).tokens.issue(name, role)
+        return self.registry.datasets[dataset].tokens.issue(name, role)
 
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
         headers = {"authorization": f"Bearer {token}"} if token else {}

@@ -41,7 +41,7 @@ def test_a_lost_reply_is_found_again_by_its_key(server, ann):
         f"POST {ann.path}/ask HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
         f"authorization: {ann.client.headers['authorization']}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
-    tickets = server.registry.dataset("people")._submissions.of
+    tickets = server.registry.datasets["people"]._submissions.of
     with socket.create_connection(("127.0.0.1", server.port)) as connection:
         connection.sendall((head + body).encode())
         comes_true(lambda: any(ticket.key == "lost" for ticket in tickets("ann")))
@@ -138,7 +138,7 @@ def test_a_store_that_does_not_respond_is_not_ready(tmp_path, monkeypatch):
 def test_a_ledger_that_fails_is_503_and_not_ready_until_it_works(tmp_path, monkeypatch):
     with running(write_dataset(tmp_path)) as server:
         ann = server.analyst()
-        ledger = server.registry.dataset("people").ledger
+        ledger = server.registry.datasets["people"].ledger
         works = ledger.append_many
 
         def fails(events):

@@ -220,7 +220,7 @@ def test_a_session_survives_a_restart(tmp_path):
 
 def test_a_code_begins_one_session(server, browser):
     server.token("ben")
-    dataset = server.registry.dataset("people")
+    dataset = server.registry.datasets["people"]
     code = dataset.sessions.issue_code(
         next(at for at, record in dataset.tokens.read().records.items() if record.owner.name == "ben")
     )

@@ -147,7 +147,7 @@ def test_what_nobody_expected_says_nothing_and_is_logged_without_values(server, 
     def fails(analyst, sql, cancelled):
         raise ZeroDivisionError(f"the secret is 42, and {analyst} asked {sql}")
 
-    monkeypatch.setattr(server.registry.dataset("people"), "quote", fails)
+    monkeypatch.setattr(server.registry.datasets["people"], "quote", fails)
     reply = ann.post("/quote", {"sql": "SELECT secret"})
     found = problem(reply, 500, "error")
     assert "42" not in reply.text.replace(found["request_id"], "")

@@ -97,7 +97,7 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
     assert all(json.loads(line) for line in logged.splitlines())
     assert "SELECT" not in logged
     with DatasetRegistry.open([path]) as house:
-        assert [each.key for each in house.dataset("people")._submissions.of("ann")][-1] == "kept"
+        assert [each.key for each in house.datasets["people"]._submissions.of("ann")][-1] == "kept"
 
 
 STUCK = f"""
@@ -328,7 +328,7 @@ def test_what_was_handed_in_is_answered_before_the_end(tmp_path):
         replies = []
         asking = threading.Thread(target=lambda: replies.append(ann.ask()))
         slots = server.state.datasets["people"].slots
-        with held(server.registry.dataset("people")):
+        with held(server.registry.datasets["people"]):
             asking.start()
             comes_true(lambda: len(slots) == 1)
             server.server.should_exit = True

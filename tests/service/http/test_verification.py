@@ -42,7 +42,7 @@ def test_a_ledger_is_verified_beside_the_service(served):
 
 def test_one_ledger_is_verified_at_a_time(served):
     server, _ = served
-    config = server.registry.dataset("people").config
+    config = server.registry.datasets["people"].config
     verification = BackgroundVerification()
     verification._process = object()  # type: ignore[assignment]
     with pytest.raises(RequestError, match="Another ledger"):
@@ -61,7 +61,7 @@ def test_verification_goes_after_everything_else():
 
 def test_a_process_that_dies_is_reported(served):
     server, _ = served
-    config = server.registry.dataset("people").config
+    config = server.registry.datasets["people"].config
     verification = BackgroundVerification()
     verification.start(config)
     verification.close()
@@ -71,7 +71,7 @@ def test_a_process_that_dies_is_reported(served):
 
 def test_curators_see_the_minute_in_which_a_question_was_asked(served):
     server, _ = served
-    ledger = server.registry.dataset("people").ledger
+    ledger = server.registry.datasets["people"].ledger
     before = server.curator().get("/activity").json()["times"]
     clock, ledger._clock = ledger._clock, lambda: 1_800_000_059.75
     try:

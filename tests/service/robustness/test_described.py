@@ -132,7 +132,7 @@ def test_every_reply_is_as_described(served, holders, likely, operation, role, m
     described = {int(status) for status in operation.definition.raw["responses"] if status != "default"}
     seen = set()
     # A curator of an earlier test may have paused it.
-    served.registry.dataset("people").resume()
+    served.registry.datasets["people"].resume()
 
     @settings(
         max_examples=EXAMPLES,

@@ -11,14 +11,7 @@ from fastapi.routing import APIRoute
 
 import sharewell
 from sharewell import wire
-from sharewell.service.http import (
-    console,
-    docs_page,
-    routes_analyst,
-    routes_console,
-    routes_curator,
-    routes_public,
-)
+from sharewell.service.http import routes_analyst, routes_console, routes_curator, routes_public
 from sharewell.service.http.errors import add_exception_handlers, describe
 from sharewell.service.http.log import Log
 from sharewell.service.http.middleware import RequestMiddleware
@@ -75,8 +68,7 @@ def create_app(
         routes_curator.router,
         routes_public.router,
         routes_console.router,
-        docs_page.router,
-        console.router,
+        routes_public.pages,
     ):
         app.include_router(router)
     add_exception_handlers(app)

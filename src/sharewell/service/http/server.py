@@ -247,7 +247,7 @@ def _url(listener: socket.socket, host: str, tls: bool) -> str:
 
 def _announce(url: str, echo: Callable[[str], object], registry: DatasetRegistry) -> None:
     """Print where the service is, its datasets, and who has no token yet."""
-    names = ", ".join((*registry.names, *registry.planned))
+    names = ", ".join((*registry.datasets, *registry.planned))
     echo(f"Serving {names} at {url}; open it in a browser, or see {url}/docs for the API.")
     for name, planned in registry.planned.items():
         echo(
