@@ -162,8 +162,11 @@ class Witness:
         try:
             # Not the link, if it is one: other writers would keep the file that it stood for.
             file = self.path.resolve()
-            make_private_folder(file.parent)
-            found = file.read_bytes() if file.exists() else None
+            try:
+                found = file.read_bytes()
+            except FileNotFoundError:
+                found = None
+                make_private_folder(file.parent)
             if self._expected and found is not None and found not in self._expected:
                 raise LedgerInUse(
                     f"Another process has changed the witness {self.path} since this one last wrote it.",
