@@ -137,7 +137,8 @@ class Aggregates(Conditions):
         """Return the rows on which the argument of COUNT is not NULL."""
         if isinstance(argument, exp.Column):
             if measure := self.source.find_measure(argument):
-                return LinearQuery.vector(self.source.domain, self._vectors(measure)[0])
+                count, _ = self.source.domain.vectors_of(measure.name)
+                return LinearQuery.vector(self.source.domain, count)
             column = self.source.column(argument)
             null, _ = is_null(column)
             return self._cells(column, ~null[column.groups])
@@ -319,15 +320,13 @@ class Aggregates(Conditions):
 
     def _measured(self, measure: Measure, *, average: bool) -> AggregateQueries:
         """Return the centred sum of a measure, in its unit, and the number of its values."""
-        count, total = (LinearQuery.vector(self.source.domain, at) for at in self._vectors(measure))
+        domain = self.source.domain
+        count, total = (LinearQuery.vector(domain, at) for at in domain.vectors_of(measure.name))
         total *= measure.step
         if not average and not measure.middle:
             return AggregateQueries((total,))
         limits = (Fraction(measure.low), Fraction(measure.high)) if average else None
         return AggregateQueries((total, count), limits=limits, middle=measure.middle)
-
-    def _vectors(self, measure: Measure) -> tuple[int, int]:
-        return self.source.domain.vectors_of(measure.name)
 
     def _column_numbers(self, node: exp.Column, *, average: bool) -> AggregateQueries:
         column = self.source.column(node)

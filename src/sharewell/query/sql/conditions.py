@@ -29,7 +29,7 @@ from sharewell.query.domain import Column
 from sharewell.query.expression import Call, Expression, Field, type_of
 from sharewell.query.expression import Constant as ConstantExpression
 from sharewell.query.predicate import And, IsTruth, Not, Or, Predicate, TruthValue
-from sharewell.query.sql.cells import CellValues, evaluate_cells, field_of
+from sharewell.query.sql.cells import evaluate_cells, field_of
 from sharewell.query.sql.constants import (
     DATE_HINT,
     Constant,
@@ -133,16 +133,14 @@ class Conditions:
 
     def on_cells(self, node: exp.Expr) -> Predicate:
         """Return the predicate for a condition that is evaluated on every cell."""
-        found = self.translator.translate(node)
-        if type_of(found) not in ("boolean", "null"):
-            raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
-        if isinstance(found, ConstantExpression):
-            return TruthValue(found.value)
-        return evaluate_cells(self.source, node, found).truth(self.source.domain)
+        return self._truth(node, self.translator.translate(node))
 
-    def values(self, node: exp.Expr) -> CellValues:
-        """Evaluate an expression on every cell."""
-        return evaluate_cells(self.source, node, self.translator.translate(node))
+    def _truth(self, node: exp.Expr, condition: Expression) -> Predicate:
+        if type_of(condition) not in ("boolean", "null"):
+            raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
+        if isinstance(condition, ConstantExpression):
+            return TruthValue(condition.value)
+        return evaluate_cells(self.source, node, condition).truth(self.source.domain)
 
     def operand(self, node: exp.Expr) -> Operand:
         """Read an operand of a comparison: a column, a constant, or an expression of columns."""
@@ -307,10 +305,7 @@ class Conditions:
         if operand is None or pattern is None:
             return TruthValue(None)
         if not isinstance(pattern, str) or not isinstance(operand, Column):
-            found = self.translator.like(node, escape)
-            if isinstance(found, ConstantExpression):
-                return TruthValue(found.value)
-            return evaluate_cells(self.source, node, found).truth(self.source.domain)
+            return self._truth(node, self.translator.like(node, escape))
         if operand.is_text:
             labels = [label for label in operand.labels if isinstance(label, str)]
             spend(STEPS_OF_PATTERN + len(labels) // LABELS_OF_STEP)
