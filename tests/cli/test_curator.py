@@ -86,7 +86,7 @@ def test_an_analyst_is_added_and_removed(server):
 
 def test_nobody_is_removed_without_a_confirmation(server):
     options = server.of("curator")
-    assert "needs a confirmation" in refused("analysts", "remove", "ben", *options)
+    assert "Confirmation required" in refused("analysts", "remove", "ben", *options)
     assert "ben" in said("analysts", *options)
 
 
@@ -129,7 +129,7 @@ def test_analysts_are_not_curators(server):
 def test_a_round_is_closed_for_those_who_are_done(way):
     assert "No analyst is done." in refused("close-round", *way.of("curator"))
     said("done", *way.of("ann"))
-    assert "needs a confirmation" in refused("close-round", *way.of("curator"))
+    assert "Confirmation required" in refused("close-round", *way.of("curator"))
     closed = said("close-round", "--yes", *way.of("curator"))
     assert "Closed the round: ann had epsilon 5/4 left, 1/8 of the budget." in closed
     shown = said("ledger", *way.of("curator"))

@@ -21,7 +21,7 @@ def test_begin_says_what_it_does_and_needs_a_confirmation(unbegun):
     result = typed("begin", str(unbegun), code=2)
     assert "people: epsilon = 10" in result.stdout
     assert str(unbegun.with_name("people.csv")) in result.stdout
-    assert "needs a confirmation" in result.stderr
+    assert "Confirmation required" in result.stderr
     assert not unbegun.with_name("people.ledger.sqlite").exists()
     assert "Begun." in said("begin", str(unbegun), "--yes")
     said("ask", COUNT, *InProcess(unbegun).of("ann"))

@@ -606,7 +606,7 @@ def test_nothing_is_said_of_questions_where_none_can_be_assumed(file, capsys):
     assert "at most 10,000 groups each. Here there are none." in " ".join(
         capsys.readouterr().out.split()
     )
-    with pytest.raises(ConfigError, match="nothing to plan for: no questions are given for ann and ben"):
+    with pytest.raises(ConfigError, match="Nothing to plan for: no questions are given for ann and ben"):
         show_plan(str(file(text)), 1, False)
 
 
@@ -701,7 +701,7 @@ def test_squares_and_products_are_checked_and_shown(file, capsys):
     # Squares of 100,000 steps, rounded to 2^26, over a price of 10^-6.
     found = checked(with_fees(file(text + "\n[mechanism]\nquery_budget = 0.000001\n")), capsys)
     errors = [said for level, said in levels(found) if level == "error"]
-    assert errors == ["The noise of the products of paid would pass a limit."]
+    assert errors == ["The noise of the products of paid would exceed its limit."]
 
 
 def test_a_measure_of_an_unknown_column_is_an_error(file, capsys):

@@ -627,10 +627,15 @@ def test_days_that_are_written_in_another_way_are_told_from_other_texts(tmp_path
     assert "written as 2024-12-31" in left_out(init(source)[1])["admitted"]
 
 
-def test_whose_rows_they_are_is_worth_a_second_look_where_the_same_person_comes_again(tmp_path):
+def test_an_identifier_that_repeats_is_proposed_as_the_privacy_unit(tmp_path, capsys):
     columns = {"sex": ["f", "m"] * 450, "patient_id": [f"p{at // 2}" for at in range(900)]}
     _, text = init(write_csv(tmp_path / "people.csv", columns))
     assert "values repeat" in line_of(text, '# privacy_unit = "patient_id"')
+    assert left_out(text)["patient_id"] == "its name looks like that of an identifier"
+    assert (
+        "Values of patient_id repeat. If they identify people, set privacy_unit"
+        in capsys.readouterr().out
+    )
     columns["patient_id"] = [f"p{at}" for at in range(900)]
     (tmp_path / "sharewell.toml").unlink()
     _, text = init(write_csv(tmp_path / "people.csv", columns))

@@ -65,7 +65,7 @@ def counts(config: Config) -> np.ndarray:
 
 def test_two_files_become_a_view_that_counts_what_pandas_counts(tmp_path, capsys):
     config, text = init(tmp_path, write(tmp_path, visits=visits(), patients=patients()))
-    assert "one row a person" in capsys.readouterr().out
+    assert "one row per person" in capsys.readouterr().out
     assert {name: table.unit for name, table in config.tables.items()} == {
         "patients": "person",
         "visits": "person",

@@ -1,4 +1,4 @@
-"""Several rows a person: what one person changes, and the noise that hides it."""
+"""Several rows per person: what one person changes, and the noise that hides it."""
 
 from collections.abc import Sequence
 from fractions import Fraction

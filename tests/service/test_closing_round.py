@@ -147,7 +147,7 @@ def test_an_analyst_whose_question_waits_is_not_done():
 def test_other_mechanisms_have_no_closing_round(mechanism):
     with serve(settings(MECHANISMS[mechanism])) as service:
         service.done("ann")
-        with pytest.raises(QueryError, match="no use for what analysts leave"):
+        with pytest.raises(QueryError, match="cannot spend what analysts have left"):
             service.close_round()
         assert status(service, "ann").left > 0
 

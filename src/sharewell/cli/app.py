@@ -65,7 +65,7 @@ class CommandGroup(TyperGroup):
 
 
 def _hide_flag_types(params: list[Any]) -> list[Any]:
-    """Show no `<bool>` beside flags in `--help`."""
+    """Hide `<bool>` beside flags in `--help`."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
@@ -73,7 +73,7 @@ def _hide_flag_types(params: list[Any]) -> list[Any]:
 
 
 def exit_code(error: SharewellError) -> ExitCode:
-    """Tell an unreachable service from one that refuses."""
+    """Return the exit code of an error: 4 if the service is unreachable."""
     unreachable = isinstance(error, Closed) and not isinstance(error, Paused)
     return ExitCode.UNREACHABLE if unreachable else ExitCode.ERROR
 

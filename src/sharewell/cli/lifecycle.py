@@ -30,7 +30,7 @@ def begin(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     if errors:
         raise ConfigError(errors[0].message, hint=f"{errors[0].hint} See `sharewell check {config}`.")
     typer.echo(_describe(dataset))
-    confirm("Begin it? Its budget starts now, once and for all.", yes)
+    confirm("Begin it? Its budget starts now, and cannot be restarted.", yes)
     lifecycle.begin(dataset)
     typer.echo(f"Begun. Back up the ledger and the witness. Next: sharewell serve {config}")
 
@@ -43,7 +43,9 @@ def adopt(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
 
     dataset = read_config(config)
     typer.echo(_describe(dataset))
-    confirm("Adopt the ledger? Events that it lacks would be spent again: it must be complete.", yes)
+    confirm(
+        "Adopt the ledger? It must be complete: charges of missing events would be spent again.", yes
+    )
     lifecycle.adopt(dataset)
     typer.echo(f"Adopted. Back up the ledger and the witness. Next: sharewell serve {config}")
 
@@ -58,7 +60,7 @@ def recover(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     found = lifecycle.plan_recovery(dataset)
     typer.echo(_describe(dataset))
     typer.echo(_describe_loss(dataset, found))
-    confirm("Recover it? A complete ledger, if you find one later, cannot be used any more.", yes)
+    confirm("Recover it? A complete ledger found later can no longer be used.", yes)
     lifecycle.recover(dataset)
     typer.echo(f"Recovered. Next: sharewell serve {config}")
 
@@ -107,12 +109,10 @@ def _describe_loss(config: Config, found: Recovery) -> str:
         lines.append(
             "The ledger has events that the witness never saw: all that was witnessed is booked on top."
         )
-    lines.append(
-        "Lost for good: questions and answers of the missing events, and their idempotency keys."
-    )
+    lines.append("Lost: the questions, answers and idempotency keys of the missing events.")
     if found.bill:
         spent = ", ".join(f"{payer} {format_amount(cost)}" for payer, cost in found.bill.items())
         lines.append(f"Booked as spent, in {budget_unit(config.budget.currency)}: {spent}.")
     if config.make.seed_fraction:
         lines.append("A lost seed is measured again at the next start, from what is left of the shares.")
-    return "\n".join([*lines, "The certificate ends: it is not known what the collective did."])
+    return "\n".join([*lines, "The certificate ends, because the lost questions cannot be replayed."])

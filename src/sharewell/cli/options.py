@@ -30,16 +30,16 @@ Yes = Annotated[bool, flag("Do not ask for a confirmation.", "--yes")]
 
 
 def is_interactive() -> bool:
-    """Whether a person can answer a question."""
+    """Whether standard input is a terminal."""
     return sys.stdin.isatty()
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on only with --yes, or after a yes at the terminal."""
+    """Continue only with --yes, or after a confirmation at the terminal."""
     if yes:
         return
     if not is_interactive():
-        raise RequestError("This needs a confirmation.", hint="Pass --yes, or run it in a terminal.")
+        raise RequestError("Confirmation required.", hint="Pass --yes, or run it in a terminal.")
     if not typer.confirm(question, err=True):
         typer.echo("Nothing was changed.", err=True)
         raise typer.Exit(1)

@@ -317,12 +317,13 @@ def render_standings(certificate: wire.CertificateReport) -> Items:
     """Render the useful answers of each visible analyst, here and alone."""
     # Only curators see what each analyst would have without each of the others.
     own = all(each.without is None for each in certificate.analysts)
+    compared = "alone" if own else "alone or without one other analyst"
     meanings = {
         "useful": f"expected error at most {format_number(certificate.error_threshold)}, "
-        "of a sum that many times its largest weight",
+        "for a sum after division by its largest weight",
         "alone": "useful answers to the same questions with the analyst's share alone",
         "without one": "the fewest useful answers if one other analyst were absent",
-        "less precise": "answers that would have been more precise in either case",
+        "less precise": f"answers that would have been more precise {compared}",
     }
     rows = [
         {
@@ -384,7 +385,7 @@ def _format_opened(content: Content) -> str:
     delta = Fraction(content["delta"])
     also = f", delta {float(delta):g}" if delta else ""
     if (most := content.get("max_rows_per_person", 1)) > 1:
-        also += f", {most} rows a person"
+        also += f", {most} rows per person"
     return f"epsilon {format_amount(Fraction(content['epsilon']))}{also}, {content['neighbours']}"
 
 

@@ -73,7 +73,7 @@ def show_init_view(
     tables: Sequence[str] = (),
     columns: str | None = None,
 ) -> None:
-    """Write a proposed configuration for a view with one row a person, and print what to do next.
+    """Write a proposed configuration for a view with one row per person, and print what to do next.
 
     Privacy: reads the rows, for the curator alone; what is taken from them is marked in the file.
     """
@@ -102,7 +102,7 @@ def _plan_and_write(proposal: Proposal, target: Path, force: bool) -> None:
     ]
     if proposal.view:
         names = ", ".join(table.name for table in proposal.view.tables)
-        lines.append(f"They are columns of a view that has one row a person. Tables: {names}.")
+        lines.append(f"They are columns of a view that has one row per person. Tables: {names}.")
     if proposal.measures:
         names = ", ".join(column.name for column in proposal.measures)
         lines.append(f"Measures, which SUM and AVG use: {names}.")
@@ -111,6 +111,12 @@ def _plan_and_write(proposal: Proposal, target: Path, force: bool) -> None:
         if column.attribute is None:
             left.setdefault(column.reason, []).append(column.name)
     lines += [f"Left out, since {reason}: {', '.join(names)}." for reason, names in left.items()]
+    unit = proposal.identifier
+    if unit and unit.repeats and not proposal.view:
+        lines.append(
+            f"Values of {unit.name} repeat. If they identify people, set privacy_unit: without it, only "
+            "single rows are protected."
+        )
     lines += [
         *settings.why,
         EXPECTS,
@@ -197,7 +203,7 @@ def _domain_table(config: Config) -> Table:
             for each in config.domain.attributes
         ),
         title=f"{config.name}: {_cells(config.domain.cells)}",
-        caption="All of this is public. Rows with other values are dropped, unless there is `other`.",
+        caption="All of this is public. Other values are dropped, except in columns with `other`.",
     )
 
 
@@ -317,7 +323,7 @@ def _budget_title(config: Config) -> str:
 
 def _payment(config: Config) -> str:
     if config.make.pooled:
-        return "All analysts pay from one pot: the number of questions is that of all together."
+        return "All analysts pay from a common pot: the number of questions is for all together."
     if config.make.independent:
         return "Every analyst has an instance of their own, and shares nothing."
     return "What one analyst has paid for is free for all others."

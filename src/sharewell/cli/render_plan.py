@@ -88,8 +88,8 @@ def _passed_over(found: Sequence[Candidate], best: Candidate) -> str:
     if not better:
         return ""
     return (
-        f"The {better:,} settings ranked above the recommended ones leave nothing for questions that "
-        "were not expected, or too little to be of use, or need more noise than there may be."
+        f"The {better:,} settings ranked higher are not recommended: they leave too little for "
+        "unexpected questions, or exceed the limit on noise."
     )
 
 

@@ -59,7 +59,7 @@ def init(
         list[str] | None,
         option("Table name, in a DuckDB file; repeatable with --unit.", "NAME", "--table"),
     ] = None,
-    columns: Annotated[str | None, option("Describe these columns only: a,b,c.", "NAMES")] = None,
+    columns: Annotated[str | None, option("Describe only these columns: a,b,c.", "NAMES")] = None,
     force: Annotated[bool, flag("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Propose a configuration for a table, or several tables of people, for you to review."""
@@ -130,7 +130,7 @@ def serve(
         list[str] | None, option("Accept this Host header; repeatable.", "NAME")
     ] = None,
     standby: Annotated[
-        bool, flag("Wait until the server that has the ledger is gone, then serve.", "--standby")
+        bool, flag("Wait until no other server holds the ledger, then serve.", "--standby")
     ] = False,
     log: Annotated[str | None, option("Request log. Default: standard error.", "FILE")] = None,
 ) -> None:

@@ -113,7 +113,7 @@ def is_complete(text: str) -> bool:
 
 
 class Shell:
-    """A loop over the lines of an analyst; every error is one sentence, and the loop goes on."""
+    """Reads an analyst's lines in a loop; prints errors as one sentence and continues."""
 
     def __init__(self, session: Session, history: History | None = None, **terminal: Any) -> None:
         self._session = session

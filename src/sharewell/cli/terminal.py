@@ -1,4 +1,4 @@
-"""Output to a terminal: texts without control characters, tables, JSON, and errors in its words."""
+"""Output to a terminal: text without control characters, tables, JSON and errors."""
 
 from __future__ import annotations
 

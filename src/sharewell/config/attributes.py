@@ -110,7 +110,9 @@ MEASURE_OPTIONS = (
     Option("low", _NUMBER, REQUIRED, "smallest value; smaller ones count as this"),
     Option("high", _NUMBER, REQUIRED, "largest value; larger ones count as this"),
     Option("step", _NUMBER, REQUIRED, "values are rounded to multiples of it, counted from low"),
-    Option("nullable", BOOLEAN, True, "whether rows without a value are counted, or else dropped"),
+    Option(
+        "nullable", BOOLEAN, True, "whether rows without a value are counted; otherwise they are dropped"
+    ),
     Option("square", BOOLEAN, False, "whether its square is summed too, for STDDEV and VARIANCE"),
     Option(
         "products",

@@ -175,7 +175,7 @@ def check_config(config: Config, *further: Check) -> CheckReport:
 
 
 def check_settings(config: Config) -> Iterator[Diagnostic]:
-    """Refuse settings that measure with more noise than there may be."""
+    """Refuse settings whose noise would exceed its limit."""
     yield from _check_measures(config)
     yield from _check_donations(config)
 
@@ -240,7 +240,7 @@ def _check_donations(config: Config) -> Iterator[Diagnostic]:
 
 
 def _check_measures(config: Config) -> Iterator[Diagnostic]:
-    """Propose a coarser step where sums might overflow, or their noise would pass its limit."""
+    """Propose a coarser step where sums might overflow, or their noise would exceed its limit."""
     for measure in config.domain.measures:
         # A row adds at most this many steps to a sum, or a replaced one this many.
         most = max(abs(measure.low), abs(measure.high))
@@ -251,7 +251,7 @@ def _check_measures(config: Config) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 "error",
                 f"measures.{measure.name}: a step of {decimal_text(measure.step)} is too fine. Sums "
-                "of so many steps, or their noise, would pass a limit.",
+                "or their noise would exceed a limit.",
                 f"Use {round_grid(measure.low, measure.high, least)}, or smaller bounds.",
             )
 
@@ -263,7 +263,7 @@ def _check_measures(config: Config) -> Iterator[Diagnostic]:
             names = " and ".join(dict.fromkeys(each.name for each in product.factors))
             yield Diagnostic(
                 "error",
-                f"The noise of the products of {names} would pass a limit.",
+                f"The noise of the products of {names} would exceed its limit.",
                 "Raise mechanism.query_budget, or remove `square` and `products` of the measure.",
             )
             return
@@ -295,7 +295,7 @@ def _check_scheduler(config: Config) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "warning",
             "An analyst who neither asks nor says `done` keeps all others waiting.",
-            "Set scheduler.idle_after, in seconds, unless all analysts know this.",
+            "Set scheduler.idle_after, in seconds, or inform all analysts.",
         )
 
 
@@ -347,7 +347,7 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "note",
             f"Answers count rows: at most {most} of each {config.privacy_unit}, chosen by a keyed hash. "
-            f"Every standard error is {most} times that of one row a person.",
+            f"Every standard error is {most} times that of one row per person.",
             "Lower dataset.max_rows_per_person if few people have so many rows.",
         )
     else:
@@ -355,7 +355,7 @@ def _check_unit(config: Config) -> Iterator[Diagnostic]:
             "note",
             f"Answers count people, not rows: of each {config.privacy_unit}, one row that a keyed hash "
             "chooses.",
-            "For other choices, reduce the table to one row per person first.",
+            "To count several rows of a person, set dataset.max_rows_per_person.",
         )
 
 

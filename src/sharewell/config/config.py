@@ -91,7 +91,7 @@ DATASET_OPTIONS = (
         "statement_timeout",
         integer(1, 7 * 86_400),
         3600,
-        "seconds after which a statement of a database is given up",
+        "timeout of database statements, in seconds",
     ),
     Option(
         "measure",
@@ -103,20 +103,20 @@ DATASET_OPTIONS = (
         "deadline",
         integer(1, 86_400),
         60,
-        "seconds after which a purchase in place is answered, whatever the source took",
+        "seconds after which a purchase in place is answered, however long the source took",
     ),
     Option(
         "privacy_unit",
         STRING,
         None,
-        "column that identifies the person whose row it is",
+        "column that identifies the person",
         unset="every row is a different person",
     ),
     Option(
         "max_rows_per_person",
         integer(1, MAX_ROWS_PER_PERSON),
         1,
-        "how many rows of a person are counted; noise is in proportion to it",
+        "rows counted per person; noise is proportional to it",
     ),
     Option(
         "population",
@@ -137,7 +137,7 @@ DATASET_OPTIONS = (
         "budgets_add_up",
         BOOLEAN,
         False,
-        "whether another dataset may have the same source: each spends a budget of its own",
+        "whether another dataset may use the same source with a budget of its own",
     ),
 )
 BUDGET_OPTIONS = (

@@ -116,7 +116,7 @@ def can_assume_questions(config: Config) -> bool:
 
 
 def join_names(names: Sequence[str], most: int = 5) -> str:
-    """Names as in a sentence, shortened where there are many."""
+    """Join names for a sentence; long lists are shortened."""
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1:,} others"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -259,7 +259,7 @@ def delta_for(population: int | None) -> str:
 
 
 def current_candidate(config: Config) -> Candidate | None:
-    """The file's own settings as `sharewell plan` evaluates them; None for those it does not compare."""
+    """The file's own settings as `sharewell plan` evaluates them; None if it does not compare them."""
     make = config.make
     if make.kind is not CacheReconstruct or make.independent or make.seed is None:
         return None

@@ -14,7 +14,9 @@ from sharewell.schedulers.registry import SCHEDULERS
 
 MECHANISM_OPTIONS = (
     Option("name", choice(*MECHANISMS), next(iter(MECHANISMS)), "how questions are answered"),
-    Option("independent", BOOLEAN, False, "whether every analyst is alone with their own share"),
+    Option(
+        "independent", BOOLEAN, False, "whether every analyst has their own mechanism and shares nothing"
+    ),
 )
 SCHEDULER_OPTIONS = (
     Option("name", choice(*SCHEDULERS), next(iter(SCHEDULERS)), "whose question is answered next"),

@@ -47,7 +47,7 @@ def compare_settings(
     workloads = config.workloads()
     if not any(workloads.values()):
         raise ConfigError(
-            f"There is nothing to plan for: no questions are given for {join_names(list(workloads))}, "
+            f"Nothing to plan for: no questions are given for {join_names(list(workloads))}, "
             "and every column has too many values to assume counts by it.",
             hint=f"List questions in analysts.{config.analysts[0].name}.expects.",
         )
@@ -194,13 +194,13 @@ def outcome_of(config: Config, best: Candidate) -> str:
 
 
 def _percent(part: float) -> str:
-    """A part that is not whole is never rounded to the whole."""
+    """A percentage; 100 % only for exactly everything."""
     return f"{min(part, 0.99) if part < 1 - 1e-9 else 1:.0%}"
 
 
 def cells_of(config: Config) -> str:
-    """The number of cells in words."""
-    size = config.domain.size
+    """The number of cells in words, as `check` counts them."""
+    size = config.domain.cells
     return f"{size:,} cells" if size < MANY else f"about {size:.0e} cells"
 
 

@@ -399,7 +399,7 @@ def _is_rare(value: str, count: int, counts: Mapping[str, int], filled: int) -> 
 
 
 def _nearly_all(read: int, filled: int, written: int) -> bool:
-    """Whether so many values could be read that the others look like slips."""
+    """Whether the values that cannot be read are few enough to be mistakes."""
     return read == filled or (read >= MIN_READ and read >= MIN_READ_FRACTION * written)
 
 

@@ -152,6 +152,11 @@ class Proposal:
         return tuple(column for column in self.columns if column.measure)
 
     @property
+    def identifier(self) -> ProposedColumn | None:
+        """The first column whose name suggests that it identifies a person."""
+        return next((each for each in self.columns if looks_like_identifier(each.name)), None)
+
+    @property
     def cells(self) -> int:
         """The number of cells of the domain."""
         return math.prod(attribute.cells for _, attribute in self.described)
@@ -256,7 +261,8 @@ def _reason(column: ColumnProfile, attribute: ProposedAttribute | None) -> str:
     """Why a column should not be an attribute; empty where it may be one."""
     texts, integers = column.holds == "texts", column.holds == "whole numbers"
     binned = attribute is None or attribute.type != "integer"
-    identifier = integers and binned and looks_like_identifier(column.name)
+    uncountable = (integers and binned) or (texts and not column.values)
+    identifier = uncountable and looks_like_identifier(column.name)
     reasons = {
         f"its type {column.type} cannot be counted": column.holds == "other things",
         "no row has a value that can be counted": column.holds == "nothing",

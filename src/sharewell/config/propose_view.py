@@ -1,4 +1,4 @@
-"""Proposals of person views: how `sharewell init --unit` joins tables to one row a person.
+"""Proposals of person views: how `sharewell init --unit` joins tables to one row per person.
 
 A table in which every person has one row keeps its columns. Of another, the view has the number of a
 person's rows, the largest numbers and the last dates.
@@ -61,7 +61,7 @@ def propose_view(
     wanted: Sequence[str] | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Proposal:
-    """Propose a view with one row a person over the tables of some files, and its attributes.
+    """Propose a view with one row per person over the tables of some files, and its attributes.
 
     `unit` is the column that identifies the person in every table. Privacy: reads the rows, for the
     curator alone.
@@ -123,7 +123,7 @@ def _aggregate(column: ColumnProfile) -> tuple[str, str] | None:
 
 
 def _join(tables: Sequence[JoinedTable]) -> list[JoinedTable]:
-    """Put a table with one row a person first, if there is one, and give every output its own name."""
+    """Put a table with one row per person first, if there is one, and give every output its own name."""
     counts = Counter(each.name.casefold() for each in tables)
     if twice := [each for each in tables if counts[each.name.casefold()] > 1]:
         raise ConfigError(f"Two tables are called {twice[0].name!r}.", hint="Rename one of the files.")
@@ -160,7 +160,7 @@ def _choose(tables: Sequence[JoinedTable], wanted: Sequence[str] | None) -> list
 
 
 def view_text(tables: Sequence[JoinedTable]) -> str:
-    """The SELECT that joins tables to one row a person, beginning with the first."""
+    """The SELECT that joins tables to one row per person, beginning with the first."""
     first = tables[0]
     columns = [f"{sql_name(first.name)}.{sql_name(first.unit)}"]
     sources = []
@@ -187,7 +187,7 @@ def _selected(table: JoinedTable, name: str, *, optional: bool) -> str:
 
 
 def _grouped(table: JoinedTable) -> str:
-    """A subquery with one row a person."""
+    """A subquery with one row per person."""
     unit = sql_name(table.unit)
     columns = [unit, *(f"{sql} AS {sql_name(name)}" for name, sql in table.outputs.items())]
     selected = ",\n        ".join(columns)

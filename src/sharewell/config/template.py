@@ -18,7 +18,6 @@ from sharewell.config.propose import (
     Proposal,
     ProposedColumn,
     ProposedView,
-    looks_like_identifier,
     quoted,
 )
 from sharewell.config.service import SERVICE_OPTIONS
@@ -50,7 +49,7 @@ HEAD = """\
 
 MAX_ROWS_COMMENT = "the rows, with room for more; write a public limit"
 
-VIEW_COMMENT = "the first table says who is counted; add what analysts need, with one row a person"
+VIEW_COMMENT = "the first table says who is counted; add what analysts need, with one row per person"
 
 WHY_DELTA = """\
 # There are many tables to measure. With a delta the noise is Gaussian, and grows with the square root
@@ -228,12 +227,12 @@ def _rows(proposal: Proposal) -> Iterator[Line]:
     if proposal.table is not None:
         values["table"] = quoted(proposal.table)
     yield from _declared(DATASET_OPTIONS, values)
-    units = [column for column in proposal.columns if looks_like_identifier(column.name)]
-    if units and units[0].repeats:
+    unit = proposal.identifier
+    if unit and unit.repeats:
         why = "values repeat: if they identify people, uncomment this, or only single rows are protected"
     else:
         why = "column that identifies a person, if one person may have several rows"
-    yield Line("# privacy_unit", quoted(units[0].name if units else "person"), f"{MARK} {why}")
+    yield Line("# privacy_unit", quoted(unit.name if unit else "person"), f"{MARK} {why}")
 
 
 def _view(name: str, view: ProposedView) -> Iterator[Line]:

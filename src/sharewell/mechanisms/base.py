@@ -352,7 +352,8 @@ class Mechanism(ABC):
         Public, spends nothing.
         """
         raise QueryError(
-            f"{self.name} has no use for what analysts leave.", hint="It has no common seed to measure."
+            f"{self.name} cannot spend what analysts have left.",
+            hint="It has no common seed to measure.",
         )
 
     def close_round(self, done: Iterable[str]) -> None:

@@ -450,7 +450,7 @@ class Curator:
         for number, (charged, released) in mine.items():
             block, values = decode(self.domain, charged.purpose["measure"]), released.values
             if len(block) != len(values):
-                raise inconsistent("it released another number of values than it charged for")
+                raise inconsistent("it released a different number of values than it charged for")
             variances = self._variances(stored_scales(charged, len(values)))
             found.append(Measurement(block, values, variances, _cost(charged), charged.bill, number))
         return found

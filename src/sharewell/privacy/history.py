@@ -125,7 +125,7 @@ def stored_scales(charged: Charged, rows: int) -> NDArray[np.float64]:
     """The noise scale of each row that a charge pays for; refuses those of another number of rows."""
     runs = _stored_runs(charged)
     if sum(count for _, count in runs) != rows:
-        raise inconsistent("it charged for another number of rows")
+        raise inconsistent("it charged for a different number of rows")
     return np.repeat(np.array([scale for scale, _ in runs]), [count for _, count in runs])
 
 

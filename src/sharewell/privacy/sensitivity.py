@@ -29,7 +29,9 @@ def checked(block: Measurable, domain: Domain) -> Rows:
     """
     rows = rebuilt(block, domain)
     if len(rows) != len(block):
-        raise PrivacyError(f"The {type(block).__name__} has another number of rows than it states.")
+        raise PrivacyError(
+            f"The {type(block).__name__} does not have the number of rows that it states."
+        )
     if type(rows) is ParallelBlock and not are_disjoint(
         [query.root for query in rows if query.root], len(domain.attributes)
     ):

@@ -144,7 +144,7 @@ def plan(
         )
     if not found:
         raise SharingError(
-            "None of the settings compared can be measured: the noise would pass its limit.",
+            "None of the settings compared can be measured: the noise would exceed its limit.",
             hint="Raise epsilon or the shares, or give the measures coarser steps.",
         )
     return sorted(found, key=rank)
@@ -331,7 +331,7 @@ def not_compared(domain: Domain, workloads: Mapping[str, Sequence[Question]]) ->
     """What `plan` leaves out where there is much to compute, in sentences; empty otherwise."""
     if is_exact(domain, workloads, how_many(domain)):
         return ""
-    text = "The errors leave out what paid answers tell about each other."
+    text = "Errors of paid answers are computed as if no other answer had been paid for."
     if domain.size > MANY_CELLS:
         text = f"With more than {MANY_CELLS:,} cells, h2 and hb are not compared. {text}"
     many = any(part < 1 for part in samples(workloads)[1].values())
@@ -340,8 +340,8 @@ def not_compared(domain: Domain, workloads: Mapping[str, Sequence[Question]]) ->
     )
     if many or large:
         text += (
-            f" About {MOST_QUESTIONS} questions are looked at, and {MOST_NUMBERS} numbers of each, at "
-            "even distances."
+            f" The comparison uses a sample of about {MOST_QUESTIONS} questions, and {MOST_NUMBERS} "
+            "numbers of each."
         )
     return text
 
