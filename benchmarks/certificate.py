@@ -1,6 +1,6 @@
 """The certificate: what it costs those who are being answered, and how far it falls behind.
 
-Ten analysts ask 1,000 new questions of a broker with a SQLite ledger, as fast as they are answered.
+Ten analysts ask 1,000 new questions of a service with a SQLite ledger, as fast as they are answered.
 The promises: with the certificate on, the latency of an answer changes by less than 10 %, and it is
 never more than 2 seconds behind.
 """

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from urllib.request import urlopen
 
-from benchmarks.broker import ANALYSTS, SETTINGS, questions
+from benchmarks.questions import ANALYSTS, SETTINGS, questions
 from benchmarks.ratio import Ratio
 from benchmarks.traffic import get, post, seconds
 from sharewell.config import read_config

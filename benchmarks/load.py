@@ -10,7 +10,6 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
-from benchmarks.broker import ANALYSTS, questions
 from benchmarks.http import (
     ASK,
     SERVICE,
@@ -21,6 +20,7 @@ from benchmarks.http import (
     serving,
     warm_up,
 )
+from benchmarks.questions import ANALYSTS, questions
 from benchmarks.ratio import Ratio
 from benchmarks.traffic import offer, post
 

@@ -22,7 +22,7 @@ from sharewell.service.ledger import open_ledger
 from sharewell.sharing.collective import Leave
 from tests.service.http.servers import running, write_dataset
 from tests.service.services import config, count, serve
-from tests.service.verify.ledgers import ask_all, open_broker, story
+from tests.service.verify.ledgers import ask_all, service_on, story
 from tests.service.waiting import comes_true
 
 
@@ -89,7 +89,7 @@ def test_a_server_replies_503_while_the_process_is_away(tmp_path, monkeypatch):
 
 def test_before_the_process_has_judged_anything_it_says_how_far_it_is_behind():
     ledger = MemoryLedger()
-    with open_broker(ledger) as service:
+    with service_on(ledger) as service:
         ask_all(service, [("ann", count(0, at), True) for at in range(1, 6)], "a")
     with CertificateWorker(config(), ledger, entries=5) as worker:
         report = worker.report(entries=5)

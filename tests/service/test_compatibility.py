@@ -17,9 +17,9 @@ from tests.service.services import count
 def path(tmp_path):
     """A dataset of which two questions were asked."""
     path = write_dataset(tmp_path)
-    with DatasetService.open(read_config(path)) as desk:
+    with DatasetService.open(read_config(path)) as service:
         for high in (4, 5):
-            desk.ask("ann", count(0, high))
+            service.ask("ann", count(0, high))
     return path
 
 

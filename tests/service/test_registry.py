@@ -1,4 +1,4 @@
-"""The house: several datasets in one server, and which of them a token opens."""
+"""The registry of datasets: several datasets in one server, and which of them a token opens."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ def write_two(folder):
 
 
 def test_a_token_opens_the_dataset_that_it_was_issued_for(tmp_path):
-    with DatasetRegistry.open(write_two(tmp_path)) as house:
-        assert tuple(house.datasets) == ("people", "patients")
-        tokens = {name: dataset.token("ann") for name, dataset in house.datasets.items()}
+    with DatasetRegistry.open(write_two(tmp_path)) as registry:
+        assert tuple(registry.datasets) == ("people", "patients")
+        tokens = {name: dataset.token("ann") for name, dataset in registry.datasets.items()}
         for name, token in tokens.items():
-            assert house.authenticate(token) == (house.datasets[name], Principal("ann", "analyst"))
-        house.datasets["people"].tokens.revoke("ann", "analyst")
+            assert registry.authenticate(token) == (registry.datasets[name], Principal("ann", "analyst"))
+        registry.datasets["people"].tokens.revoke("ann", "analyst")
         with pytest.raises(UnknownToken):
-            house.authenticate(tokens["people"])
-        assert house.authenticate(tokens["patients"])[0].name == "patients"
+            registry.authenticate(tokens["people"])
+        assert registry.authenticate(tokens["patients"])[0].name == "patients"
 
 
 def test_datasets_answer_on_their_own(tmp_path):
-    with DatasetRegistry.open(write_two(tmp_path)) as house:
-        for name, desk in house.datasets.items():
-            ticket = desk.submit("ann", f"SELECT COUNT(*) FROM {name}")
-            assert ticket.wait(60).cost == desk.config.budget.total / 80
-            comes_true(lambda desk=desk: desk.budget("ann").asked == 1)  # type: ignore[misc]
+    with DatasetRegistry.open(write_two(tmp_path)) as registry:
+        for name, service in registry.datasets.items():
+            ticket = service.submit("ann", f"SELECT COUNT(*) FROM {name}")
+            assert ticket.wait(60).cost == service.config.budget.total / 80
+            comes_true(lambda service=service: service.budget("ann").asked == 1)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("token", ["", "nothing", f"sw_{'A' * 12}_{'B' * 43}", None])
 def test_a_token_that_was_never_issued_opens_nothing(tmp_path, token):
-    with DatasetRegistry.open(write_two(tmp_path)[:1]) as house, pytest.raises(UnknownToken) as refused:
-        house.authenticate(token)
+    with (
+        DatasetRegistry.open(write_two(tmp_path)[:1]) as registry,
+        pytest.raises(UnknownToken) as refused,
+    ):
+        registry.authenticate(token)
     assert refused.value.code == "access.unknown-token"
     assert "AAAA" not in str(refused.value)
 
@@ -65,16 +68,16 @@ def test_where_one_cannot_be_opened_none_stays_open(tmp_path):
 @pytest.mark.parametrize("failing", ["people", "patients"])
 def test_all_are_closed_also_where_one_fails(tmp_path, monkeypatch, failing):
     paths = write_two(tmp_path)
-    house = DatasetRegistry.open(paths)
+    registry = DatasetRegistry.open(paths)
 
     def fail() -> None:
         raise OSError("no")
 
-    broken = house.datasets[failing]
+    broken = registry.datasets[failing]
     close = broken.close
     monkeypatch.setattr(broken, "close", fail)
     with pytest.raises(OSError, match="no"):
-        house.close()
+        registry.close()
     close()
     DatasetRegistry.open(paths).close()
 

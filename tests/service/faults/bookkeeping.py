@@ -1,4 +1,4 @@
-"""What must hold of any ledger that a broker has written, whatever happened to the broker."""
+"""What must hold of any ledger that a service has written, whatever happened to the service."""
 
 from __future__ import annotations
 

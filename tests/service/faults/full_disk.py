@@ -1,4 +1,4 @@
-"""A broker whose disk fills up, and has room again, in a process of its own.
+"""A service whose disk fills up, and has room again, in a process of its own.
 
 `python -m tests.service.faults.full_disk limit|tmpfs FOLDER`, printing what happened as JSON. With
 `limit` the operating system lets no file grow any more (RLIMIT_FSIZE). With `tmpfs` a small disk is

@@ -1,10 +1,10 @@
-"""Kills a broker under load at random moments, again and again, and looks at what it leaves behind.
+"""Kills a service under load at random moments, again and again, and looks at what it leaves behind.
 
 Run as a program of its own, because it forks:
 
 `python -m tests.service.faults.killing LEDGER NAME MECHANISM SCHEDULER ROUNDS SEED`
 
-Each broker lives in a copy of this process, which has a single thread and has imported everything.
+Each service lives in a copy of this process, which has a single thread and has imported everything.
 Analysts' threads ask one question after the other and report every answer before they go on. After a
 death they begin with the question that they had no answer to, under the same key. It prints how many
 answers were promised, and how many of them were bought.
@@ -53,7 +53,7 @@ def question(thread: int, at: int) -> tuple[str, str, str, bool]:
 
 
 class Killing:
-    """One ledger, and the brokers that die on it."""
+    """One ledger, and the services that die on it."""
 
     def __init__(self, where: str, name: str, mechanism: str, scheduler: str, seed: int) -> None:
         self.where, self.name = where, name

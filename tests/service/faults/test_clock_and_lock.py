@@ -1,4 +1,4 @@
-"""A clock that jumps, and a second broker on the same ledger."""
+"""A clock that jumps, and a second service on the same ledger."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from sharewell.service.ledger.sqlite import SqliteStore
 from tests.service.services import SCHEDULERS, config, count, plain, serve, status
 
 
-def broker(ledger, scheduler="none"):
+def service_on(ledger, scheduler="none"):
     settings = config(scheduler=scheduler)
     return serve(settings, ledger)
 
@@ -27,7 +27,7 @@ def test_a_clock_that_jumps_back_changes_nothing(scheduler, tmp_path, monkeypatc
     for _ in range(2):
         with (
             DurableLedger(SqliteStore(path, create=True), clock=time.time) as ledger,
-            broker(ledger, scheduler) as service,
+            service_on(ledger, scheduler) as service,
         ):
             tickets = [
                 service.submit(name, count(0, at), key=f"{at}")
@@ -50,23 +50,23 @@ def place(request, tmp_path):
     return request.getfixturevalue("postgres").database()
 
 
-def test_a_second_broker_on_the_same_ledger_is_refused(place):
-    with open_ledger(place, create=True) as ledger, broker(ledger) as service:
+def test_a_second_service_on_the_same_ledger_is_refused(place):
+    with open_ledger(place, create=True) as ledger, service_on(ledger) as service:
         service.ask("ann", count(0, 3))
         with pytest.raises(LedgerInUse, match=r"in use by .*process \d+"):
             open_ledger(place, create=True)
         assert service.ask("ben", count(0, 4)).answers
 
 
-def test_a_second_broker_waits_where_it_is_asked_to_and_goes_on_with_what_it_finds(place):
+def test_a_second_service_waits_where_it_is_asked_to_and_goes_on_with_what_it_finds(place):
     found: dict[str, object] = {}
 
     def second():
-        with open_ledger(place, wait=120, create=True) as ledger, broker(ledger) as service:
+        with open_ledger(place, wait=120, create=True) as ledger, service_on(ledger) as service:
             found["again"] = plain(service.ask("ann", count(0, 3), key="k"))
             found["spent"] = status(service, "ann").spent
 
-    with open_ledger(place, create=True) as ledger, broker(ledger) as service:
+    with open_ledger(place, create=True) as ledger, service_on(ledger) as service:
         waiting = threading.Thread(target=second)
         waiting.start()
         first = plain(service.ask("ann", count(0, 3), key="k"))

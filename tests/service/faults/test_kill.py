@@ -1,4 +1,4 @@
-"""`kill -9` of a broker under load, 100 times: nothing answered is lost, nobody overspends."""
+"""`kill -9` of a service under load, 100 times: nothing answered is lost, nobody overspends."""
 
 import os
 import subprocess
@@ -37,14 +37,14 @@ def killed(where, mechanism, scheduler, rounds):
         ("multiplicative-weights", "none", 10),
     ],
 )
-def test_a_killed_broker_leaves_all_that_it_answered(mechanism, scheduler, rounds, tmp_path):
+def test_a_killed_service_leaves_all_that_it_answered(mechanism, scheduler, rounds, tmp_path):
     promised, bought = killed(tmp_path / "ledger.sqlite", mechanism, scheduler, rounds)
     assert promised
     assert bought or mechanism == "multiplicative-weights"
 
 
 @pytest.mark.slow
-def test_a_killed_broker_leaves_all_that_it_answered_in_the_server(postgres):
+def test_a_killed_service_leaves_all_that_it_answered_in_the_server(postgres):
     promised, bought = killed(postgres.database(), "cache-reconstruct", "none", 10)
     assert promised
     assert bought

@@ -1,4 +1,4 @@
-"""What a broker does with a ledger, or a client, that was left in the middle of something."""
+"""What a service does with a ledger, or a client, that was left in the middle of something."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.service.faults.bookkeeping import Books, whole_events
 from tests.service.services import config, count, join, plain, serve, status
 
 
-def broker(ledger, scheduler="none", **options) -> DatasetService:
+def service_on(ledger, scheduler="none", **options) -> DatasetService:
     settings = config(scheduler=scheduler)
     return serve(settings, ledger, **options)
 
@@ -54,7 +54,7 @@ class Blinking(SqliteStore):
 
 def test_what_was_stored_without_a_word_is_found_before_anything_else_is_done(tmp_path):
     store = Blinking(tmp_path / "ledger.sqlite", create=True)
-    with DurableLedger(store, patience=0) as ledger, broker(ledger) as service:
+    with DurableLedger(store, patience=0) as ledger, service_on(ledger) as service:
         store.stored_and_gone = True
         for _ in range(2):
             with pytest.raises(LedgerUnavailable):
@@ -82,7 +82,7 @@ class Failing(MemoryLedger):
 
 def test_a_retry_that_asks_for_something_else_does_not_get_the_answer_of_its_key():
     ledger = Failing()
-    with broker(ledger) as service:
+    with service_on(ledger) as service:
         ledger.kind = Answered
         with pytest.raises(LedgerUnavailable):
             service.ask("ann", count(0, 9), key="k")
@@ -92,7 +92,7 @@ def test_a_retry_that_asks_for_something_else_does_not_get_the_answer_of_its_key
 
 
 def test_a_client_that_gives_up_disturbs_nobody():
-    with broker(MemoryLedger()) as service:
+    with service_on(MemoryLedger()) as service:
         tickets = [service.submit("ann", count(0, at), key=f"{at}") for at in range(8)]
         for ticket in tickets[::2]:
             with suppress(TimeoutError):
@@ -105,7 +105,7 @@ def test_a_client_that_gives_up_disturbs_nobody():
 
 def test_what_is_stored_keeps_its_key_when_something_fails_afterwards(monkeypatch):
     ledger = MemoryLedger()
-    with broker(ledger) as service:
+    with service_on(ledger) as service:
         changed, fails = service._worker._changed, [True]
 
         def fail_once(state):
@@ -132,7 +132,7 @@ def test_a_question_whose_answer_cannot_be_computed_is_refused_and_the_others_go
         return found
 
     monkeypatch.setattr(CacheReconstruct, "answer", fragile)
-    with broker(ledger) as service:
+    with service_on(ledger) as service:
         for _ in range(2):
             with pytest.raises(SharewellError, match="could not be computed") as refusal:
                 service.ask("ann", count(0, 9), pay=False, key="poison", timeout=60)
@@ -140,13 +140,13 @@ def test_a_question_whose_answer_cannot_be_computed_is_refused_and_the_others_go
         assert refusal.value.code == QueryError.code
         assert service.ask("ann", count(0, 9), timeout=60).answers
     assert [type(event) for event in ledger.events()].count(Refused) == 1
-    with broker(ledger) as service:
+    with service_on(ledger) as service:
         assert service.ask("ben", count(0, 9), timeout=60).answers
 
 
 def test_a_newcomer_whom_the_scheduler_refuses_is_not_in_the_ledger():
     ledger = MemoryLedger()
-    with broker(ledger, "round-robin") as service:
+    with service_on(ledger, "round-robin") as service:
         with pytest.raises(SharingError, match="ann is already an analyst"):
             join(service, "ann", Fraction(1, 10))
         service._worker.state.scheduler.join("eve")
@@ -157,13 +157,13 @@ def test_a_newcomer_whom_the_scheduler_refuses_is_not_in_the_ledger():
             join(service, "dora", "1000")
         join(service, "dora", Fraction(1, 10))
         assert service.analyst_names == ("ann", "ben", "cleo", "dora")
-    with broker(ledger, "round-robin") as service:
+    with service_on(ledger, "round-robin") as service:
         assert service.analyst_names == ("ann", "ben", "cleo", "dora")
 
 
 def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_opening():
     ledger = Failing()
-    with broker(ledger, "round-robin") as service:
+    with service_on(ledger, "round-robin") as service:
         service.ask("ann", count(0, 3))
         held = service.submit("ann", count(0, 4), key="held")
         assert held.wait_until_ready(60)
@@ -174,7 +174,7 @@ def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_openi
             held.wait(60)
         service.ask("ben", count(0, 4), timeout=60)
     for _ in range(2):
-        with broker(ledger, "round-robin") as service:
+        with service_on(ledger, "round-robin") as service:
             [asked] = [t for t in service._submissions.of("ann") if t.key == "held"]
             with pytest.raises(RequestError, match="has left"):
                 asked.wait(60)
@@ -185,13 +185,13 @@ def test_questions_of_somebody_who_left_in_a_crash_are_refused_at_the_next_openi
 @pytest.mark.parametrize("second", ["none", "round-robin", "randomized"])
 def test_a_ledger_goes_on_under_another_scheduler(first, second):
     ledger = MemoryLedger()
-    with broker(ledger, first, tick=0.001) as service:
+    with service_on(ledger, first, tick=0.001) as service:
         join(service, "dora", Fraction(1, 10))
         service.ask("ann", count(0, 3))
         service.leave("cleo")
         held = [service.submit(name, count(0, 4), key="held") for name in ("ann", "ben", "dora")]
         assert all(ticket.wait_until_ready(60) for ticket in held)
-    with broker(ledger, second, tick=0.001) as service:
+    with service_on(ledger, second, tick=0.001) as service:
         for name in service.analyst_names:
             service.done(name)
         for name in ("ann", "ben", "dora"):
@@ -209,7 +209,7 @@ def test_a_question_that_is_being_stored_has_a_position():
             return super().append_many(events)
 
     armed: list[bool] = []
-    with broker(Slow()) as service:
+    with service_on(Slow()) as service:
         armed.append(True)
         ticket = service.submit("ann", count(0, 9))
         assert reached.wait(60)
@@ -219,7 +219,7 @@ def test_a_question_that_is_being_stored_has_a_position():
 
 
 def test_a_certificate_that_cannot_follow_says_so_and_answers_go_on():
-    with broker(MemoryLedger(), certificate=True) as service:
+    with service_on(MemoryLedger(), certificate=True) as service:
         asked = service.ledger.append(Asked("k", "ann", {"sql": "SELECT 17 people"}, pay=True))
         service.ledger.append(Answered(asked, ()))
         service.ask("ann", count(0, 9))

@@ -96,15 +96,15 @@ def test_a_process_says_where_it_is_and_who_has_no_token_and_ends_in_good_order(
         assert child.wait(60) == 0
     assert all(json.loads(line) for line in logged.splitlines())
     assert "SELECT" not in logged
-    with DatasetRegistry.open([path]) as house:
-        assert [each.key for each in house.datasets["people"]._submissions.of("ann")][-1] == "kept"
+    with DatasetRegistry.open([path]) as registry:
+        assert [each.key for each in registry.datasets["people"]._submissions.of("ann")][-1] == "kept"
 
 
 STUCK = f"""
 import threading
 import time
 from sharewell.service.registry import DatasetRegistry
-def close(house):
+def close(registry):
     print("closing", flush=True)
     threading.Event().wait()
 DatasetRegistry.close = close
@@ -286,12 +286,12 @@ def test_while_it_opens_it_is_alive_and_not_ready(tmp_path):
         assert server.client().get("/readyz").status_code == 200
 
 
-def test_long_polls_and_streams_end_with_a_message_before_the_house_is_closed(tmp_path, monkeypatch):
+def test_long_polls_and_streams_end_with_a_message_before_the_registry_is_closed(tmp_path, monkeypatch):
     close, all_told = DatasetRegistry.close, threading.Event()
 
-    def last(house):
+    def last(registry):
         assert all_told.wait(60)
-        close(house)
+        close(registry)
 
     monkeypatch.setattr(DatasetRegistry, "close", last)
     with running(write_dataset(tmp_path, scheduler="round-robin")) as server:

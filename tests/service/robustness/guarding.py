@@ -24,10 +24,10 @@ def standing(server: Running) -> Standing:
 
     Without the tokens that tests make, which the ledger tells of when something else is stored.
     """
-    desk = server.registry.datasets["people"]
-    curator = desk._worker.state.curator
+    service = server.registry.datasets["people"]
+    curator = service._worker.state.curator
     budgets = [(name, curator.spent(name), curator.left(name)) for name in curator.payers]
-    stored = sum(not isinstance(event, CuratorAction) for event in desk.ledger.events())
+    stored = sum(not isinstance(event, CuratorAction) for event in service.ledger.events())
     return Standing(tuple(budgets), stored)
 
 

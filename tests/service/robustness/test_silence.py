@@ -163,8 +163,8 @@ def test_what_goes_wrong_inside_is_not_told_even_where_it_names_a_count(
     def fail(*_):
         raise ValueError(f"{SQL}: the count is {TRUE}") from KeyError(TOKEN)
 
-    desk = server.registry.datasets["people"]
-    monkeypatch.setattr(desk, "describe", fail)
+    service = server.registry.datasets["people"]
+    monkeypatch.setattr(service, "describe", fail)
     before = len(server.log)
     with caplog.at_level(logging.DEBUG):
         reply = ann.ask(COUNT, pay=False)

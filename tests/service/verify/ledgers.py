@@ -1,4 +1,4 @@
-"""Ledgers that a real broker has written, and ways to write them again with something changed."""
+"""Ledgers that a real service has written, and ways to write them again with something changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.service.services import config, count, join, serve
 NAMES = ("ann", "ben", "cleo")
 
 
-def open_broker(ledger, mechanism="cache-reconstruct", scheduler="none") -> DatasetService:
+def service_on(ledger, mechanism="cache-reconstruct", scheduler="none") -> DatasetService:
     settings = config(mechanism, scheduler)
     return serve(settings, ledger)
 
@@ -38,7 +38,7 @@ def ask_all(service: DatasetService, questions: Sequence[tuple[str, str, bool]],
 def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) -> None:
     """Questions of all kinds, somebody who joins, somebody who leaves, restarts and retries."""
     by_sex = "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
-    with open_broker(ledger, mechanism, scheduler) as service:
+    with service_on(ledger, mechanism, scheduler) as service:
         ask_all(
             service,
             [
@@ -53,7 +53,7 @@ def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) 
         )
     if short:
         return
-    with open_broker(ledger, mechanism, scheduler) as service:
+    with service_on(ledger, mechanism, scheduler) as service:
         service.submit("ann", count(0, 4), key="a0").outcome(30)
         ask_all(service, [("ann", count(at, at + 7), True) for at in range(9)], "b")
         with suppress(SharewellError):
@@ -63,7 +63,7 @@ def story(ledger, mechanism="cache-reconstruct", scheduler="none", short=False) 
         except SharewellError:
             service.leave("ben")
         ask_all(service, [(name, count(1, 6), True) for name in service.analyst_names], "c")
-    with open_broker(ledger, mechanism, scheduler) as service:
+    with service_on(ledger, mechanism, scheduler) as service:
         ask_all(service, [(name, count(5, 16), True) for name in service.analyst_names], "d")
         service.leave("cleo")
         ask_all(service, [("ann", count(5, 17), False), ("ann", by_sex, True)], "e")

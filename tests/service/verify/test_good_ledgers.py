@@ -1,4 +1,4 @@
-"""A ledger that a broker has written is found to be well, whatever happened to the broker."""
+"""A ledger that a service has written is found to be well, whatever happened to the service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.collective import Ask
 from tests.service.faults.bookkeeping import whole_events
 from tests.service.services import MECHANISMS, SCHEDULERS, config, count, join, serve
-from tests.service.verify.ledgers import Crashing, ask_all, open_broker, story, told, verified
+from tests.service.verify.ledgers import Crashing, ask_all, service_on, story, told, verified
 
 BY_SEX = "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex"
 
@@ -81,7 +81,7 @@ def test_what_a_crash_leaves_behind_is_a_note_and_no_fault(mechanism, scheduler,
 
 
 def crashed(mechanism, scheduler, kind, stored):
-    """The events of a broker whose ledger fails once, at the first event of a kind."""
+    """The events of a service whose ledger fails once, at the first event of a kind."""
     ledger = Crashing()
     asked = [
         ("ann", count(2, 9), True),
@@ -89,18 +89,18 @@ def crashed(mechanism, scheduler, kind, stored):
         ("ann", BY_SEX, True),
         ("cleo", count(2, 9), True),
     ]
-    with open_broker(ledger, mechanism, scheduler) as service:
+    with service_on(ledger, mechanism, scheduler) as service:
         ask_all(service, [("ann", count(0, 4), True), ("ben", count(1, 5), True)], "a")
         ledger.fails = [(kind, stored)]
         ask_all(service, asked, "b")
         ask_all(service, asked, "b")
         if kind in (Granted, Left):
-            for errand in (
+            for act in (
                 lambda: join(service, "dora", Fraction(3, 2)),
                 lambda: service.leave("cleo", donate=mechanism in ("cache-reconstruct", "as-printed")),
             ):
                 try:
-                    errand()
+                    act()
                 except SharewellError:
                     continue
         ask_all(service, [("ann", count(1, 9), True), ("ben", count(2, 9), True)], "c")
@@ -203,7 +203,7 @@ def test_the_certificate_is_the_one_that_the_service_shows(tmp_path):
 def test_the_certificate_follows_from_what_was_asked(tmp_path):
     """A naive way beside it: the questions themselves, without any ledger."""
     asked = [("ann", 0, 9), ("ben", 0, 9), ("cleo", 3, 9), ("ann", 3, 9)]
-    with open_ledger(tmp_path / "ledger.sqlite", create=True) as ledger, open_broker(ledger) as service:
+    with open_ledger(tmp_path / "ledger.sqlite", create=True) as ledger, service_on(ledger) as service:
         certificate = Certificate(service.config.collective, error_threshold=20.0)
         for analyst, low, high in asked:
             service.ask(analyst, count(low, high))

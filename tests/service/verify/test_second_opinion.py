@@ -16,7 +16,7 @@ from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.collective import Ask
 from sharewell.sharing.reference import MOST_ANSWERS
 from tests.service.services import count
-from tests.service.verify.ledgers import ask_all, open_broker, verified, written
+from tests.service.verify.ledgers import ask_all, service_on, verified, written
 from tests.sharing.test_monotonicity import BOB_FIRST
 
 ASKED = [("ann", count(0, 4), True), ("ben", count(2, 9), True), ("cleo", count(1, 12), False)]
@@ -36,7 +36,7 @@ def lies(monkeypatch):
 
 def asked() -> list:
     ledger = MemoryLedger()
-    with open_broker(ledger) as service:
+    with service_on(ledger) as service:
         ask_all(service, ASKED, "a")
     return list(ledger.events())
 
@@ -84,7 +84,7 @@ def test_a_value_that_is_wrong_by_a_few_millionths_of_its_error_is_found(monkeyp
 
 def test_a_promise_that_is_called_proven_and_does_not_hold_fails_the_verification(monkeypatch, tmp_path):
     ledger = MemoryLedger()
-    with open_broker(ledger, "laplace") as service:
+    with service_on(ledger, "laplace") as service:
         # The common pot pays for 60 questions.
         ask_all(service, [("ann", count(0, 4), True)] * 60 + [("ben", count(0, 4), True)], "a")
     path = written(tmp_path / "ledger.sqlite", list(ledger.events()))
@@ -101,7 +101,7 @@ def test_a_promise_that_is_called_proven_and_does_not_hold_fails_the_verificatio
 def test_a_question_of_several_parts_is_computed_twice_from_what_each_part_knew(tmp_path):
     """The first average knows its own measurement and not the second one's."""
     ledger = MemoryLedger()
-    with open_broker(ledger) as service:
+    with service_on(ledger) as service:
         service.ask("ann", "SELECT sex, COUNT(*), AVG(age) FROM people GROUP BY sex")
     found = verified(tmp_path / "ledger.sqlite", list(ledger.events()))
     assert found.findings == []
@@ -110,7 +110,7 @@ def test_a_question_of_several_parts_is_computed_twice_from_what_each_part_knew(
 
 def test_of_a_question_with_many_answers_some_are_computed_twice(tmp_path):
     ledger = MemoryLedger()
-    with open_broker(ledger) as service:
+    with service_on(ledger) as service:
         service.ask("ann", "SELECT age, sex, COUNT(*) FROM people GROUP BY age, sex")
     found = verified(tmp_path / "ledger.sqlite", list(ledger.events()))
     assert found.findings == []

@@ -1,4 +1,4 @@
-"""The broker under load: 64 analysts at once, on SQLite and on PostgreSQL; and a long ledger opened.
+"""The service under load: 64 analysts at once, on SQLite and on PostgreSQL; and a long ledger opened.
 
 A paid question needs two commits: question and charge before the data is touched, value and answer
 before they are given. So paid answers are set beside as many threads that append the same events in two
@@ -77,7 +77,7 @@ def config() -> Config:
     return parse_config(SETTINGS + shares)
 
 
-def broker(settings: Config, ledger: DurableLedger) -> DatasetService:
+def service_on(settings: Config, ledger: DurableLedger) -> DatasetService:
     data = DataVector(settings.domain, np.arange(settings.domain.size, dtype=np.int64))
     return DatasetService(settings, ledger, data=data, certificate=False)
 
@@ -146,7 +146,7 @@ def under_load(store: str, open_ledger: Callable[[str], DurableLedger]) -> list[
     with (
         open_ledger("bare") as bare,
         open_ledger("served") as ledger,
-        broker(settings, ledger) as service,
+        service_on(settings, ledger) as service,
         ThreadPoolExecutor(ANALYSTS) as pool,
     ):
         paid()
@@ -193,7 +193,7 @@ def opened_again(path: Path) -> list[Ratio]:
         write_long(settings, ledger)
 
         def open_and_close() -> None:
-            broker(settings, ledger).close()
+            service_on(settings, ledger).close()
 
         took = best_of(3, open_and_close)[0]
         events = len(ledger)
@@ -204,7 +204,7 @@ def write_long(settings: Config, ledger: DurableLedger) -> None:
     """A ledger as months of use leave it: a few hundred paid questions, and many asked again."""
     texts = questions()[:TEXTS]
     keys = (f"question {number}" for number in count())
-    with broker(settings, ledger) as service:
+    with service_on(settings, ledger) as service:
         for at, text in enumerate(texts[:PAID]):
             service.ask(f"a{at % ANALYSTS}", text, key=next(keys))
         sample = [to_plain(answer) for answer in service.ask("a0", texts[0]).answers]
