@@ -273,7 +273,7 @@ def test_a_marginal_whose_last_row_is_bought_becomes_part_of_the_seed(sizes):
     for each in (known, rows):
         each.observe_seed(values, noise)
         assert each.measurements.seed_row(sizes[0] + 1) == pytest.approx((values[sizes[0] + 1], 10))
-    rows._completed_by = lambda batch: set()  # type: ignore[method-assign]
+    rows.measurements.completed_by = lambda batch: set()  # type: ignore[method-assign]
     block = by_cells(domain, 0, 1)
     others = [random_query(domain, rng) for _ in range(6)]
     again = sum(query in list(block) for query in others)

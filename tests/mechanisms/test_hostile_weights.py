@@ -231,7 +231,7 @@ def test_a_seed_of_any_precision_spoils_no_other_answer(
 ):
     """Sums and differences of measured rows, by way of every solver, before and after a purchase."""
     monkeypatch.setattr("sharewell.mechanisms.reconstruction.FEW_CELLS", few_cells)
-    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", seed_rows)
+    monkeypatch.setattr("sharewell.mechanisms.measurements.MOST_SEED_ROWS", seed_rows)
     rng = np.random.default_rng(int(math.log10(variance)))
     cells = 8
     domain = line_of(cells)
@@ -267,7 +267,7 @@ def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(
     variance, sets, seed_rows, monkeypatch
 ):
     """Rows within the seed's tables and beside them, their differences, and what only both determine."""
-    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", seed_rows)
+    monkeypatch.setattr("sharewell.mechanisms.measurements.MOST_SEED_ROWS", seed_rows)
     rng = np.random.default_rng(int(math.log10(variance)))
     domain = Domain([Integer("a", 0, 5), Integer("b", 0, 2)])
     known, exact = Reconstruction(MarginalSeed.of(domain, sets)), ExactMeasured(domain.size)
@@ -299,7 +299,7 @@ def test_a_seed_with_open_parts_of_any_precision_spoils_no_other_answer(
 @pytest.mark.parametrize("most_rows", [512, 8], ids=["few rows", "many rows"])
 def test_a_table_bought_whole_keeps_no_other_analyst_from_buying(variance, most_rows, monkeypatch):
     """Added to a vague seed it would be too large to be written out; so it stays rows."""
-    monkeypatch.setattr("sharewell.mechanisms.reconstruction.MOST_SEED_ROWS", most_rows)
+    monkeypatch.setattr("sharewell.mechanisms.measurements.MOST_SEED_ROWS", most_rows)
     domain = Domain([Integer("a", 0, 5), Integer("b", 0, 2)])
     known, exact = Reconstruction(MarginalSeed.of(domain, [("b",)])), ExactMeasured(domain.size)
     rng = np.random.default_rng(int(math.log10(variance)))

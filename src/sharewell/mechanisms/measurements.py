@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sharewell.mechanisms.cell_prior import CellPrior, MeasuredPart, prior_of
 from sharewell.mechanisms.kronecker import KroneckerPrior
 from sharewell.mechanisms.marginal_prior import MarginalPrior
-from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.mechanisms.marginal_seed import MarginalSeed, marginal_cell
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.kronecker import Centred, Factors
@@ -27,6 +27,17 @@ Vector = NDArray[np.float64]
 
 #: Up to this spread rounding changes a variance by less than a millionth, whatever the weights are.
 MOST_SPREAD = 1e9
+#: A seed is vague where its rows have more than this many times the variance of a measured row; one that
+#: has open parts, where that is what it says about the row. Rounding is relative to the larger of them.
+VAGUE = 1e6
+#: A vague seed of no more rows than this is written out: they are then rows like all others, and no
+#: weights or variances whatever cost more than a few digits.
+MOST_SEED_ROWS = 512
+#: From this many queries at a time on, or rows in a batch, it pays to treat them as one sparse matrix.
+MANY = 64
+
+#: A marginal whose rows have the same variance: its attributes, one bit each, its data vector, and that.
+Table = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,8 @@ class Measurements:
     grouped: int = 0
     #: The smallest variance of a row, in units of its largest weight.
     least_variance: float = float("inf")
+    #: The values of the rows of marginals that were measured one by one, by cell.
+    cells: dict[Table, dict[int, float]] = field(default_factory=dict)
     _prior: tuple[Prior, MeasurementBatch | None] | None = None
 
     def seed_row(self, at: int) -> tuple[float, float]:
@@ -121,11 +134,68 @@ class Measurements:
                 self.seed_precision += 1 / variance
         self.marginals, self.determined, self._prior = prior, bool(self.products), None
 
-    def add_marginal(self, mask: int, vector: int, values: Vector, variance: float) -> None:
-        """Add a marginal that was measured to the seed."""
-        prior = self.marginals or MarginalPrior(self.strategy.domain)
-        self.marginals = prior.with_marginal(mask, vector, values, variance)
-        self._prior = None
+    def observe(self, batch: MeasurementBatch) -> bool:
+        """Add measured rows; whether that has changed the seed.
+
+        A marginal becomes part of a seed of marginals once its last row was measured, all with the same
+        variance. Its rows leave the batches, and the estimates stay what they are: it is the same
+        least-squares problem, of which more has a closed form. Further measurements of a row stay rows.
+        """
+        self.batches.append(batch)
+        self.count += len(batch.rows)
+        self.grouped += len(batch.rows) if len(batch.rows) >= MANY else 0
+        self.least_variance = min(self.least_variance, batch.least_variance)
+        if not self.has_open_parts:
+            return False
+        completed = self.completed_by(batch)
+        for table, cell, value in _cells_of(batch):
+            self.cells.setdefault(table, {}).setdefault(cell, value)
+        for table in sorted(completed):
+            cells = self.cells.pop(table)
+            values = np.array([cells[at] for at in range(len(cells))])
+            prior = self.marginals or MarginalPrior(self.strategy.domain)
+            self.marginals = prior.with_marginal(*table[:2], values, table[2])
+            self.batches, self._prior = _without(self.batches, table), None
+        return bool(completed)
+
+    @property
+    def has_open_parts(self) -> bool:
+        """Whether the seed consists of marginals alone, which leave parts of queries open."""
+        return not isinstance(self.strategy, Strategy) and not self.products
+
+    def completed_by(self, batch: MeasurementBatch) -> set[Table]:
+        """The marginals that would become part of the seed with these rows.
+
+        None where a vague seed would get too many rows to be written out: what one analyst buys must
+        not keep another from buying (see `Reconstruction.suits`).
+        """
+        if not self.has_open_parts:
+            return set()
+        shape = self.strategy.domain.shape
+        new: dict[Table, set[int]] = {}
+        for table, cell, _ in _cells_of(batch):
+            new.setdefault(table, set()).add(cell)
+        sizes = {
+            table: math.prod(n for level, n in enumerate(shape) if table[0] >> level & 1)
+            for table in new
+        }
+        completed = {
+            table
+            for table, cells in new.items()
+            if len(cells | self.cells.get(table, {}).keys()) == sizes[table]
+        }
+        rows = self.seed_count + sum(sizes[table] for table in completed)
+        if completed and self.has_few_seed_rows and rows > MOST_SEED_ROWS:
+            parts = self.marginals.measured_parts() if self.marginals else ()
+            largest = max((1 / precision for _, precision, _ in parts), default=0.0)
+            if largest > VAGUE * batch.least_variance:
+                return set()
+        return completed
+
+    def snapshot(self) -> Measurements:
+        """A copy that does not see what is added later."""
+        cells = {table: dict(values) for table, values in self.cells.items()}
+        return replace(self, batches=list(self.batches), products=dict(self.products), cells=cells)
 
     def prior_of_products(self) -> KroneckerPrior | CellPrior:
         """What a planned seed says that determines everything."""
@@ -182,6 +252,18 @@ class Measurements:
                 return bound
         return float(self.spread(batch).max(initial=0.0))
 
+    def noisier(self, batch: MeasurementBatch) -> MeasurementBatch:
+        """A batch whose rows have at least the noise that the digits of a double suffice for."""
+        if self.most_spread(batch) <= MOST_SPREAD:
+            return batch
+        factors = np.maximum(self.spread(batch) / MOST_SPREAD, 1.0)
+        return replace(batch, variances=batch.variances * factors)
+
+    @property
+    def has_few_seed_rows(self) -> bool:
+        """Whether the seed has few enough rows to be written out."""
+        return self.seed_count <= MOST_SEED_ROWS
+
     @property
     def seed_count(self) -> int:
         """How many rows of the seed were measured."""
@@ -189,11 +271,6 @@ class Measurements:
             return 0 if self.seed_weighted is None else len(self.seed_weighted)
         marginals = self.marginals.size if self.marginals else 0
         return marginals + sum(part.weighted.size for part in self.products.values())
-
-    def marginals_variance(self) -> float:
-        """The largest variance of a row of the seed's marginals."""
-        parts = self.marginals.measured_parts() if self.marginals else ()
-        return max((1 / precision for _, precision, _ in parts), default=0.0)
 
     def seed_rows(self) -> MeasurementBatch:
         """The rows of the seed that were measured, written out."""
@@ -244,6 +321,34 @@ def _written_out(domain: Domain, matrices: Factors) -> Iterator[LinearQuery]:
             along.append(unit if matrix is None else matrix.toarray())
     for chosen in product(*along):
         yield LinearQuery.of_vectors(domain, dict(zip(matrices, chosen, strict=True)))
+
+
+def _cells_of(batch: MeasurementBatch) -> Iterator[tuple[Table, int, float]]:
+    """The rows that are cells of marginals: the marginal, the cell there, and the row's value."""
+    for row, value, variance in zip(
+        batch.rows, batch.values.tolist(), batch.variances.tolist(), strict=True
+    ):
+        if found := marginal_cell(row):
+            yield (*found[:2], variance), found[2], value
+
+
+def _without(batches: Sequence[MeasurementBatch], table: Table) -> list[MeasurementBatch]:
+    """The batches without the rows of a marginal, each cell left out once."""
+    left_out, left = set[int](), []
+    for batch in batches:
+        kept = []
+        for at, (row, variance) in enumerate(zip(batch.rows, batch.variances.tolist(), strict=True)):
+            found = marginal_cell(row) if variance == table[2] else None
+            if found and found[:2] == table[:2] and found[2] not in left_out:
+                left_out.add(found[2])
+            else:
+                kept.append(at)
+        if len(kept) == len(batch.rows):
+            left.append(batch)
+        elif kept:
+            rows = tuple([batch.rows[at] for at in kept])
+            left.append(MeasurementBatch(rows, batch.values[kept], batch.variances[kept]))
+    return left
 
 
 class Solver(Protocol):

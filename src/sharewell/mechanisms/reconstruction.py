@@ -2,16 +2,26 @@
 
 With rows a_j measured as y_j with variance v_j, the estimate of a query q is q'x, where x minimises
 the sum of (y_j - a_j'x)^2 / v_j, and its variance is q' (sum of a_j a_j' / v_j)^+ q. Several solvers
-compute it. `Reconstruction` takes the one that suits seed and sizes, and changes it as rows come in.
+compute it. `Reconstruction` takes the first of these that suits what was measured, and another where
+that changes as rows come in:
+
+    Contrasts.of_all_rows   a vague seed of few rows: written out, they are rows like all others
+    Sparse                  an identity seed, and many queries, or rows mostly of large GROUP BYs
+    Dense                   few cells, or fewer than rows, all determined by a seed that is not vague
+    Contrasts.of            any seed
+    Contrasts.without_seed  rows alone, where rounding beside the seed has spoilt all others
+
+A seed is *vague* where its rows have far more variance than those paid for: rounding is relative to the
+larger of them. Beside one of many rows, paid rows are given as much more noise as the digits of a double
+need, and of what the rows alone determine the better of two estimates is taken.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +32,9 @@ from sharewell.mechanisms.dense import Dense
 from sharewell.mechanisms.marginal_prior import MarginalPrior
 from sharewell.mechanisms.marginal_seed import MarginalSeed, marginal_cell
 from sharewell.mechanisms.measurements import (
+    MANY,
     MOST_SPREAD,
+    VAGUE,
     MeasurementBatch,
     Measurements,
     Solver,
@@ -45,14 +57,6 @@ MOST_CELLS = 4096
 TINY = 1e-12
 #: Of how many queries at a time estimates are remembered, and how often.
 FEW_QUERIES, MOST_REMEMBERED = 256, 4096
-#: From this many queries at a time on, or rows in a batch, it pays to treat them as one sparse matrix.
-MANY = 64
-#: A seed is vague where its rows have more than this many times the variance of a measured row; one that
-#: has open parts, where that is what it says about the row. Rounding is relative to the larger of them.
-VAGUE = 1e6
-#: A vague seed of no more rows than this is written out: they are then rows like all others, and no
-#: weights or variances whatever cost more than a few digits.
-MOST_SEED_ROWS = 512
 #: The most that a query is multiplied by to have about the variance of another.
 MOST_BALANCED = 2**20
 #: By how much rounding may raise the variance of a measured row above that of its own noise.
@@ -66,6 +70,18 @@ class _Choice(NamedTuple):
     alone: Solver | None
 
 
+@dataclass
+class _Computed:
+    """What was computed since the last row came, or the seed changed."""
+
+    #: By the queries' keys, as the same questions are asked again and again.
+    estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = field(default_factory=dict)
+    #: The solvers that were chosen for few queries, and for many.
+    choices: dict[bool, _Choice] = field(default_factory=dict)
+    #: The solver for estimates that rounding has spoilt, where there are any.
+    exact: Solver | None = None
+
+
 class Reconstruction:
     """Estimates of any query from a seed and the rows measured since.
 
@@ -77,18 +93,11 @@ class Reconstruction:
         #: Solvers by kind, each with the number of batches that it has seen; and kinds that failed.
         self._solvers: dict[SolverType, tuple[Solver, int]] = {}
         self._unsuitable: set[SolverType] = set()
-        #: The solver for estimates that rounding has spoilt, where there are any.
-        self._exact: Solver | None = None
         #: The largest spread of a row, among so many batches.
         self._largest_spread = 0, 0.0
         #: The measured rows' own values and variances, by key.
         self._own: dict[str, tuple[float, float]] = {}
-        #: The rows of marginals that were measured one by one, by marginal, data vector and variance.
-        self._cells: dict[tuple[int, int, float], dict[int, float]] = {}
-        #: What was estimated since the last row came, as the same questions are asked again and again;
-        #: and the solvers that were chosen since then, for few queries and for many.
-        self._estimates: dict[tuple[str, ...], tuple[Vector, Vector]] = {}
-        self._choices: dict[bool, _Choice] = {}
+        self._computed = _Computed()
 
     def __len__(self) -> int:
         return self.measurements.count
@@ -118,78 +127,18 @@ class Reconstruction:
     ) -> None:
         """Add measured rows."""
         batch = _batch(rows, values, variances)
-        self.measurements.batches.append(batch)
-        self.measurements.count += len(rows)
-        if self._absorbs:
-            self._absorb(batch)
-        self.measurements.grouped += len(rows) if len(rows) >= MANY else 0
-        self.measurements.least_variance = min(self.measurements.least_variance, batch.least_variance)
-        self._exact = None
-        self._estimates.clear()
-        self._choices.clear()
+        if self.measurements.observe(batch):
+            self._start_again()
+        self._computed = _Computed()
         pairs = zip(batch.values.tolist(), batch.variances.tolist(), strict=True)
         self._own.update(zip([row.key for row in rows], pairs, strict=True))
-
-    @property
-    def _absorbs(self) -> bool:
-        """Whether marginals are added to the seed: where it is one of marginals, and has open parts."""
-        known = self.measurements
-        return not isinstance(known.strategy, Strategy) and not known.products
-
-    def _absorb(self, batch: MeasurementBatch) -> None:
-        """Add a marginal to the seed once its last row was measured, all with the same variance.
-
-        The rows of the marginal leave the batches, and the estimates stay what they are: it is the same
-        least-squares problem, of which more has a closed form. Further measurements of a row stay rows.
-        """
-        known = self.measurements
-        completed = self._completed_by(batch)
-        for row, value, variance in zip(batch.rows, batch.values, batch.variances, strict=True):
-            if found := marginal_cell(row):
-                cells = self._cells.setdefault((*found[:2], float(variance)), {})
-                cells.setdefault(found[2], float(value))
-        for mask, vector, variance in sorted(completed):
-            cells = self._cells.pop((mask, vector, variance))
-            values = np.array([cells[at] for at in range(len(cells))])
-            known.add_marginal(mask, vector, values, variance)
-            known.batches = _without(known.batches, mask, vector, variance)
-        if completed:
-            self._start_again()
-
-    def _completed_by(self, batch: MeasurementBatch) -> set[tuple[int, int, float]]:
-        """The marginals, with data vector and variance, of which these are the last rows.
-
-        None where a vague seed would get too many rows to be written out: what one analyst buys must
-        not keep another from buying (see `suits`).
-        """
-        shape = self.measurements.strategy.domain.shape
-        new: dict[tuple[int, int, float], set[int]] = {}
-        for row, variance in zip(batch.rows, batch.variances.tolist(), strict=True):
-            if found := marginal_cell(row):
-                new.setdefault((found[0], found[1], variance), set()).add(found[2])
-        sizes = {
-            mask: math.prod(n for level, n in enumerate(shape) if mask >> level & 1)
-            for mask, _, _ in new
-        }
-        completed = {
-            key
-            for key, cells in new.items()
-            if len(cells | self._cells.get(key, {}).keys()) == sizes[key[0]]
-        }
-        rows = self.measurements.seed_count + sum(sizes[mask] for mask, _, _ in completed)
-        passes_limit = bool(completed) and rows > MOST_SEED_ROWS and self.writes_seed_out
-        if passes_limit and self.measurements.marginals_variance() > VAGUE * batch.least_variance:
-            return set()
-        return completed
 
     def _start_again(self) -> None:
         """Drop what no longer holds when the seed has changed."""
         self._solvers.clear()
         self._unsuitable.clear()
         self._largest_spread = 0, 0.0
-        self._exact = None
-        self._estimates.clear()
-        self._choices.clear()
+        self._computed = _Computed()
 
     def estimate(self, queries: Sequence[LinearQuery]) -> tuple[Vector, Vector]:
         """The queries' estimates and their variances; infinite where nothing determines them.
@@ -197,8 +146,9 @@ class Reconstruction:
         Of rows alone where they are better beside a seed too vague.
         """
         key = tuple([query.key for query in queries])
-        if key in self._estimates:
-            return self._estimates[key]
+        remembered = self._computed.estimates
+        if key in remembered:
+            return remembered[key]
         solver, alone = self.choose(len(queries))
         values, variances = solver.estimate(queries)
         if alone is not None:
@@ -206,10 +156,10 @@ class Reconstruction:
             better = noise < variances
             values[better], variances[better] = of_rows[better], noise[better]
         found = self._checked(queries, values, variances)
-        if len(key) <= FEW_QUERIES and len(self._estimates) < MOST_REMEMBERED:
+        if len(key) <= FEW_QUERIES and len(remembered) < MOST_REMEMBERED:
             for part in found:
                 part.flags.writeable = False
-            self._estimates[key] = found
+            remembered[key] = found
         return found
 
     def suits(self, rows: Sequence[LinearQuery], variances: Vector) -> bool:
@@ -218,17 +168,14 @@ class Reconstruction:
         They do beside a seed whose variance of no row is more than `MOST_SPREAD` times its noise, and
         beside any seed whose rows are few enough to be written out.
         """
-        return not self._is_too_vague(_batch(rows, np.zeros(len(rows)), variances))
+        return self._is_exact(_batch(rows, np.zeros(len(rows)), variances))
 
-    def _is_too_vague(self, *more: MeasurementBatch) -> bool:
-        """Whether rounding beside the seed would spoil estimates, if rows were as precise as they are.
+    def _is_exact(self, *more: MeasurementBatch) -> bool:
+        """Whether rounding beside the seed spoils no estimate, with all rows as precise as they are.
 
-        They are then given more noise (see `_noisier`). So estimates are unbiased and no variance is too
-        small; of what the rows alone determine, the better of two estimates is taken.
+        Where it would, rows are given more noise. So estimates are unbiased and no variance too small.
         """
-        if self.writes_seed_out:
-            return False
-        return self._spread(*more) > MOST_SPREAD
+        return self.writes_seed_out or self._spread(*more) <= MOST_SPREAD
 
     def _spread(self, *more: MeasurementBatch) -> float:
         """The largest spread of a row."""
@@ -238,20 +185,13 @@ class Reconstruction:
         self._largest_spread = len(known.batches), most
         return max([most, *(known.most_spread(batch) for batch in more)])
 
-    def _noisier(self, batch: MeasurementBatch) -> MeasurementBatch:
-        """A batch whose rows have at least the noise that the digits of a double suffice for."""
-        if self.measurements.most_spread(batch) <= MOST_SPREAD:
-            return batch
-        factors = np.maximum(self.measurements.spread(batch) / MOST_SPREAD, 1.0)
-        return replace(batch, variances=batch.variances * factors)
-
     @property
     def writes_seed_out(self) -> bool:
         """Whether the rows of a vague seed are written out: it has few, and no solver has failed.
 
         Estimates then stay exact whatever is measured.
         """
-        few = self.measurements.seed_count <= MOST_SEED_ROWS
+        few = self.measurements.has_few_seed_rows
         return few and Contrasts.of_all_rows not in self._unsuitable
 
     def covariances(self, left: Sequence[LinearQuery], right: Sequence[LinearQuery]) -> Vector:
@@ -283,11 +223,11 @@ class Reconstruction:
         if not len(rows):
             return self.estimate(queries)[1]
         batch = _batch(rows, np.zeros(len(rows)), variances)
-        if self._absorbs and self._completed_by(batch):
+        if self.measurements.completed_by(batch):
             return self._trial(batch).estimate(queries)[1]
         limits = dict(zip([row.key for row in rows], batch.variances.tolist(), strict=True))
         after = np.zeros(len(queries))
-        if self._is_vague() == self._is_vague(batch) and not self._is_too_vague(batch):
+        if self._is_vague() == self._is_vague(batch) and self._is_exact(batch):
             with suppress(Unsuitable):
                 after = self.choose(len(queries)).solver.variances_after(queries, batch)
         if _plausible(after, np.array([limits.get(query.key, np.inf) for query in queries])).all():
@@ -302,9 +242,9 @@ class Reconstruction:
         Rows that complete a marginal are added to the seed; what else was measured is then added anew.
         """
         solver = self.choose(queries).solver
-        if variances is not None and self._absorbs and isinstance(solver, Contrasts):
+        if variances is not None and isinstance(solver, Contrasts):
             batch = _batch(rows, np.zeros(len(rows)), variances)
-            completed = {key[:2] for key in self._completed_by(batch)}
+            completed = {table[:2] for table in self.measurements.completed_by(batch)}
             if completed and all((marginal_cell(row) or ())[:2] in completed for row in rows):
                 return solver.work_anew(queries + len(rows))
         return solver.work(queries, len(rows))
@@ -328,13 +268,14 @@ class Reconstruction:
         limits = np.array([self._own.get(query.key, (0.0, np.inf))[1] for query in queries])
         wrong = np.flatnonzero(~_plausible(variances, limits))
         if len(wrong) and self.writes_seed_out:
-            if self._exact is None:
+            exact = self._computed.exact
+            if exact is None:
                 exact = Contrasts.of_all_rows(self.measurements)
                 for batch in self.measurements.batches:
                     exact.observe(batch)
-                self._exact = exact
+                self._computed.exact = exact
             chosen = [queries[at] for at in wrong.tolist()]
-            values[wrong], variances[wrong] = self._exact.estimate(chosen)
+            values[wrong], variances[wrong] = exact.estimate(chosen)
             wrong = wrong[~_plausible(variances[wrong], limits[wrong])]
         for at in wrong.tolist():
             own = self._own.get(queries[at].key)
@@ -364,25 +305,22 @@ class Reconstruction:
         A solver that lacks batches is left out: several threads that read would all add them.
         """
         self.choose()
-        batches = list(self.measurements.batches)
         frozen = copy(self)
-        products = dict(self.measurements.products)
-        frozen.measurements = replace(self.measurements, batches=batches, products=products)
+        frozen.measurements = self.measurements.snapshot()
         frozen._solvers = {
             kind: (solver.snapshot(), seen)
             for kind, (solver, seen) in self._solvers.items()
-            if seen == len(batches)
+            if seen == len(self.measurements.batches)
         }
-        frozen._own, frozen._estimates, frozen._choices = dict(self._own), dict(self._estimates), {}
-        frozen._unsuitable = set(self._unsuitable)
-        frozen._cells = {key: dict(cells) for key, cells in self._cells.items()}
+        frozen._own, frozen._unsuitable = dict(self._own), set(self._unsuitable)
+        frozen._computed = _Computed(dict(self._computed.estimates), exact=self._computed.exact)
         return frozen
 
     def choose(self, queries: int = 1) -> _Choice:
         """The solver that suits seed, sizes and the number of queries, with all batches added."""
-        many = queries >= MANY
-        if many in self._choices:
-            return self._choices[many]
+        many, choices = queries >= MANY, self._computed.choices
+        if many in choices:
+            return choices[many]
         for kind in self._kinds(many):
             try:
                 if kind not in self._unsuitable:
@@ -390,14 +328,15 @@ class Reconstruction:
                     break
             except Unsuitable:
                 self._unsuitable.add(kind)
-        too_vague = self._is_too_vague()
-        alone = self._updated(Contrasts.without_seed) if too_vague else None
+        alone = None if self._is_exact() else self._updated(Contrasts.without_seed)
         if kind is not Sparse:
             # Others take memory, unless they are used beside it.
-            used = {kind, Sparse, *((Contrasts.of, Contrasts.without_seed) if too_vague else ())}
+            used = {kind, Sparse}
+            if alone is not None:
+                used |= {Contrasts.of, Contrasts.without_seed}
             self._solvers = {other: at for other, at in self._solvers.items() if other in used}
-        self._choices[many] = _Choice(solver, alone)
-        return self._choices[many]
+        choices[many] = _Choice(solver, alone)
+        return choices[many]
 
     def _kinds(self, many: bool) -> Iterator[SolverType]:
         """The kinds of solver to try, best first; always the same for the same measurements.
@@ -430,7 +369,7 @@ class Reconstruction:
         solver, seen = self._solvers.get(kind) or (kind(self.measurements), 0)
         exact = kind in (Contrasts.of_all_rows, Contrasts.without_seed)
         for batch in batches[seen:]:
-            solver.observe(batch if exact else self._noisier(batch))
+            solver.observe(batch if exact else self.measurements.noisier(batch))
         self._solvers[kind] = solver, len(batches)
         return solver
 
@@ -441,27 +380,6 @@ def _batch(
     return MeasurementBatch(
         tuple(rows), np.asarray(values, dtype=np.float64), np.maximum(variances, TINY)
     )
-
-
-def _without(
-    batches: Sequence[MeasurementBatch], mask: int, vector: int, variance: float
-) -> list[MeasurementBatch]:
-    """The batches without the rows of a marginal that have a variance, each row left out once."""
-    left_out, left = set[int](), []
-    for batch in batches:
-        kept = []
-        for at, (row, noise) in enumerate(zip(batch.rows, batch.variances.tolist(), strict=True)):
-            found = marginal_cell(row) if noise == variance else None
-            if found and found[:2] == (mask, vector) and found[2] not in left_out:
-                left_out.add(found[2])
-            else:
-                kept.append(at)
-        if len(kept) == len(batch.rows):
-            left.append(batch)
-        elif kept:
-            rows = tuple([batch.rows[at] for at in kept])
-            left.append(MeasurementBatch(rows, batch.values[kept], batch.variances[kept]))
-    return left
 
 
 def _plausible(variances: Vector, limits: Vector) -> NDArray[np.bool_]:
