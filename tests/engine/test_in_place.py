@@ -95,7 +95,7 @@ def test_a_batch_is_one_statement_with_the_answers_of_a_copy(unit):
     for batch in range(1, 7):
         blocks = [random_block(random) for _ in range(3)]
         for found, block in zip(data.answers_together(blocks), blocks, strict=True):
-            assert found.tolist() == copied.answers(block).tolist()
+            assert found.tolist() == block.answers(copied).tolist()
         assert opened.statements == batch
 
 
@@ -108,7 +108,7 @@ def test_requests_that_tell_too_much_apart_are_parts_of_one_statement(monkeypatc
     cells = [np.arange(size) for size in DOMAIN.shape]
     blocks = [GroupedBlock(everything, {level: cells[level]}) for level in range(3)]
     for found, block in zip(data.answers_together(blocks), blocks, strict=True):
-        assert found.tolist() == copied.answers(block).tolist()
+        assert found.tolist() == block.answers(copied).tolist()
     assert opened.statements == 1
 
 

@@ -64,7 +64,7 @@ def test_sparse_and_dense_data_give_the_same_answers(case, data):
         patch.setattr(contraction, "MAX_TABLE", 2)
         assert both[1].answer(query) == expected
     block = workload.identity(domain)
-    assert both[1].answers(block).tolist() == both[0].answers(block).tolist()
+    assert block.answers(both[1]).tolist() == block.answers(both[0]).tolist()
     levels = data.draw(st.permutations(range(len(domain.shape))))[: data.draw(st.integers(0, 3))]
     wanted = [Marginal(tuple(levels)), Marginal(tuple(levels[:1])), Marginal(())]
     for one, other_one in zip(*(each.marginals(wanted) for each in both), strict=True):

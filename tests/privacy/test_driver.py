@@ -12,8 +12,7 @@ from sharewell.errors import LedgerUnavailable, OverBudget
 from sharewell.privacy.driver import Batch, Step, run
 from sharewell.privacy.dry_run import DryCurator, NullLedger
 from sharewell.privacy.ledger import Charged, Done, Event, MemoryLedger, Refused, Released
-from sharewell.privacy.measurement import MeasureRequest
-from sharewell.privacy.measurement import Test as SparseVectorTest
+from sharewell.privacy.measurement import MeasureRequest, SparseVectorTest
 from sharewell.query import workload
 from tests.privacy.tables import LINE, curator, table
 

@@ -116,10 +116,6 @@ class DataVector:
         """Return the exact answer of a query with integer weights."""
         return int(query.dot(self.counts)) if self._sparse is None else self._sparse.answer(query)
 
-    def answers(self, rows: Answerable) -> NDArray[np.int64]:
-        """Return the exact answer of every row of a block."""
-        return rows.answers(self)
-
     def answers_together(self, blocks: Sequence[Answerable]) -> list[NDArray[np.int64]]:
         """Return the exact answers of every row of several blocks."""
         return [rows.answers(self) for rows in blocks]

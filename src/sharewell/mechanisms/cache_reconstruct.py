@@ -247,12 +247,11 @@ class CacheReconstruct(Mechanism):
         for query, row, cached, value, variance in zip(
             block, rows, known, values, variances, strict=True
         ):
-            payer = cached.payer if cached else None
+            source: Source = "cached" if cached else "reconstructed"
+            paid, payer = None, cached.payer if cached else None
             if row.key in measured:
-                answers.append(self._answered(query, value, variance, "measured", bought, payer))
-            else:
-                source: Source = "cached" if cached else "reconstructed"
-                answers.append(self._answered(query, value, variance, source, None, payer))
+                source, paid = "measured", bought
+            answers.append(self._answered(query, value, variance, source, paid, payer))
         return answers
 
     def _known(self, block: ParallelBlock, rows: ParallelBlock) -> list[CachedRow | None]:

@@ -20,7 +20,7 @@ from sharewell.options import Option, choice, integer
 from sharewell.privacy.budget import Amount, amount
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.driver import Step
-from sharewell.privacy.measurement import Measurement, MeasureRequest, Test
+from sharewell.privacy.measurement import Measurement, MeasureRequest, SparseVectorTest
 from sharewell.privacy.sparse_vector import SparseVector
 from sharewell.query.block import Block, ParallelBlock
 from sharewell.query.domain import MAX_CELLS, Domain
@@ -205,7 +205,7 @@ class PrivateMultiplicativeWeights(Mechanism):
             row = query.primitive
             guess = self.table.answer(row)
             testable = pay and self.updates_left and self._testable(row)
-            exceeds = yield Test(self._test, row, guess) if testable else None
+            exceeds = yield SparseVectorTest(self._test, row, guess) if testable else None
             if not exceeds:
                 answers.append(self._answered(query, guess, None, "synthetic"))
                 continue

@@ -159,9 +159,17 @@ class Curator:
             for number, event in enumerate(events, first):
                 self._observer(number, event)
 
-    def _append(self, events: Sequence[Event]) -> int:
-        """Store events, then account for them: the number of the first."""
-        first = self._ledger.append_many(events)
+    def _append(self, events: Sequence[Event], undo: Callable[[], None] | None = None) -> int:
+        """Store events, then account for them: the number of the first.
+
+        Where they are known not to be stored, `undo` what was reserved for them.
+        """
+        try:
+            first = self._ledger.append_many(events)
+        except LedgerUnavailable as failure:
+            if undo is not None and not failure.uncertain:
+                undo()
+            raise
         self._apply(first, events)
         return first
 
@@ -193,12 +201,7 @@ class Curator:
     def grant(self, payer: str, share: Amount) -> None:
         """Grant a new payer a share of the unallocated budget."""
         granted = self._accounts.reserve_grant(payer, share)
-        try:
-            self._append([granted])
-        except LedgerUnavailable as failure:
-            if not failure.uncertain:
-                self._accounts.cancel_grant(granted)
-            raise
+        self._append([granted], lambda: self._accounts.cancel_grant(granted))
 
     def admit(self, shares: Mapping[str, Amount]) -> None:
         """Grant every stated share that the ledger does not know yet; refuse one that differs."""
@@ -214,12 +217,7 @@ class Curator:
     def retire(self, payer: str) -> None:
         """Let a payer leave: what they have left stays unspent for good."""
         self._accounts.suspend(payer)
-        try:
-            self._append([Left(payer)])
-        except LedgerUnavailable as failure:
-            if not failure.uncertain:
-                self._accounts.reinstate(payer)
-            raise
+        self._append([Left(payer)], lambda: self._accounts.reinstate(payer))
 
     def close_round(self, payers: Sequence[str], request: MeasureRequest | None) -> Measurement | None:
         """Measure a last request of payers, and let them pay for nothing more, in one commit.
@@ -325,12 +323,9 @@ class Curator:
         Privacy: costs what was reserved. Each reservation is charged once, and measured once.
         """
         self._claim(reservations)
-        try:
-            first = self._append([*before, *(each.charged for each in reservations)]) + len(before)
-        except LedgerUnavailable as failure:
-            if not failure.uncertain:
-                self._accounts.release(each.bill for each in reservations)
-            raise
+        events = [*before, *(each.charged for each in reservations)]
+        bills = [each.bill for each in reservations]
+        first = self._append(events, lambda: self._accounts.release(bills)) + len(before)
         return self._measure(dict(enumerate(reservations, first)))
 
     def store(self, measured: Sequence[Measurement], events: Sequence[Event] | None = None) -> None:

@@ -15,8 +15,7 @@ from typing import Any, Protocol, TypeVar
 from sharewell.errors import LedgerError, SourceUnavailable
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.ledger import Event
-from sharewell.privacy.measurement import Measurement, Request, Reservation
-from sharewell.privacy.measurement import Test as SparseVectorTest
+from sharewell.privacy.measurement import Measurement, Request, Reservation, SparseVectorTest
 
 Answers = TypeVar("Answers")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -71,7 +71,7 @@ class CuratorSnapshot(Curator):
         """Refused."""
         raise _read_only()
 
-    def _append(self, events: Sequence[Event]) -> int:
+    def _append(self, events: Sequence[Event], undo: Callable[[], None] | None = None) -> int:
         raise _read_only()
 
 

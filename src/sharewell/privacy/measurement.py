@@ -29,7 +29,7 @@ class MeasureRequest:
 
 
 @dataclass(frozen=True)
-class Test:
+class SparseVectorTest:
     """A request: test whether a query's answer is a sparse vector's threshold away from a guess."""
 
     sparse_vector: SparseVector
@@ -41,7 +41,7 @@ class Test:
 MAX_VALUES = 2**16
 
 #: The requests that a mechanism may yield.
-Request = MeasureRequest | Test
+Request = MeasureRequest | SparseVectorTest
 
 
 @dataclass(frozen=True, eq=False)
