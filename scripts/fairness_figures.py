@@ -17,7 +17,7 @@ from sharewell.mechanisms import seed
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.query import workload
-from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin
+from sharewell.schedulers import InOrder, Randomized, RoundRobin
 from sharewell.sharing.certificate import Certificate
 from sharewell.sharing.collective import Ask, Collective
 from sharewell_lab.timeline import Timeline, run

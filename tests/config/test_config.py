@@ -18,7 +18,7 @@ from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.mechanisms.registry import MECHANISMS
 from sharewell.query.measure import Measure
 from sharewell.query.workload import marginal
-from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, WeightedRoundRobin
 from sharewell.sharing.collective import DryRun
 
 WHOLE = """

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, Scheduler, WeightedRoundRobin
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, Scheduler, WeightedRoundRobin
 from sharewell_lab import orders
 from sharewell_lab.timeline import run
 

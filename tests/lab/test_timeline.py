@@ -11,13 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.errors import SharingError
-from sharewell.schedulers.registry import (
-    InOrder,
-    Randomized,
-    RoundRobin,
-    Scheduler,
-    WeightedRoundRobin,
-)
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, Scheduler, WeightedRoundRobin
 from sharewell_lab.timeline import run
 
 NAMES = ["ann", "bob", "cat"]

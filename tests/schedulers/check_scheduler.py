@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sharewell.errors import SharingError
-from sharewell.schedulers.registry import InOrder, QueueEntry, RoundRobin, Scheduler
+from sharewell.schedulers import InOrder, QueueEntry, RoundRobin, Scheduler
 
 #: Makes a scheduler for analysts; where it draws, it draws from this source.
 Make = Callable[[Sequence[str], random.Random], Scheduler[Any]]

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, WeightedRoundRobin
 
 NAMES = ["ann", "bob", "cat", "dan", "eve"]
 START = NAMES[:3]

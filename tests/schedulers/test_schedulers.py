@@ -12,15 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharewell.errors import SharingError
-from sharewell.schedulers.registry import (
-    SCHEDULERS,
-    InOrder,
-    Randomized,
-    RoundRobin,
-    WeightedRoundRobin,
-    make_scheduler,
-    turns_for,
-)
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, WeightedRoundRobin, make_scheduler
+from sharewell.schedulers.registry import SCHEDULERS
+from sharewell.schedulers.round_robin import turns_for
 from tests.schedulers.check_scheduler import CHECKS, NAMES, Make, drain
 
 

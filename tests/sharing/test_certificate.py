@@ -19,7 +19,7 @@ from sharewell.mechanisms.independent import Independent
 from sharewell.mechanisms.laplace import Laplace
 from sharewell.mechanisms.pmw import PrivateMultiplicativeWeights
 from sharewell.query.block import ParallelBlock
-from sharewell.schedulers.registry import InOrder, Randomized, RoundRobin, WeightedRoundRobin
+from sharewell.schedulers import InOrder, Randomized, RoundRobin, WeightedRoundRobin
 from sharewell.service.serialization import certificate_report
 from sharewell.sharing.certificate import MEANINGS, Certificate, Report, promises, ratio
 from sharewell.sharing.collective import Ask, Collective, Entry, Join, Leave

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.schedulers.registry import turns_for
+from sharewell.schedulers.round_robin import turns_for
 
 
 @dataclass(frozen=True)

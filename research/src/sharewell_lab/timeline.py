@@ -43,7 +43,7 @@ def run(
     At each step the next question is submitted while there is one, and then one decision is made. The
     simulator knows the whole stream, so an analyst is done at the step of their last question.
 
-    >>> from sharewell.schedulers.registry import RoundRobin
+    >>> from sharewell.schedulers import RoundRobin
     >>> run(RoundRobin(["ann", "bob"]), [("ann", 1), ("ann", 2), ("bob", 3)])
     Timeline(order=(('ann', 1), ('bob', 3), ('ann', 2)), served_at=(1, 3, 4), arrived_at=(1, 3, 2), \
 steps=4, stalls=1)

@@ -54,7 +54,8 @@ from sharewell.options import (
 from sharewell.privacy.budget import Budget
 from sharewell.query.block import Neighbours
 from sharewell.query.domain import MAX_CELLS, Domain
-from sharewell.schedulers.registry import Scheduler, make_scheduler
+from sharewell.schedulers.base import Scheduler
+from sharewell.schedulers.registry import make_scheduler
 from sharewell.sharing.collective import Collective, DryRun
 from sharewell.sharing.plan import asked_together
 

@@ -25,7 +25,8 @@ from sharewell.config.view import VIEW_TABLE_OPTIONS
 from sharewell.errors import ConfigError
 from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.options import Option
-from sharewell.schedulers.registry import SCHEDULERS, RoundRobin
+from sharewell.schedulers.registry import SCHEDULERS
+from sharewell.schedulers.round_robin import RoundRobin
 
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116

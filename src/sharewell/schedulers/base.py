@@ -96,8 +96,10 @@ class Scheduler(ABC, Generic[Item]):
         self.waiting += 1
         buffer.append(entry)
         self._silent.discard(analyst)
-        if self._to_resubmit and analyst in self._to_resubmit:
-            self._count_resubmission(analyst)
+        if analyst in self._to_resubmit:
+            self._to_resubmit[analyst] -= 1
+            if self._to_resubmit[analyst] <= 0:
+                del self._to_resubmit[analyst]
         else:
             self._done.discard(analyst)
         return entry
@@ -190,12 +192,6 @@ class Scheduler(ABC, Generic[Item]):
         self._to_resubmit = {analyst: int(count) for analyst, count in state["waiting"].items()}
         self._submitted, self.steps = int(state["tickets"]), int(state["steps"])
         self.stalls, self.idle = int(state["stalls"]), int(state["idle"])
-
-    def _count_resubmission(self, analyst: str) -> None:
-        """Count a question that waited before the restart."""
-        self._to_resubmit[analyst] -= 1
-        if self._to_resubmit[analyst] <= 0:
-            del self._to_resubmit[analyst]
 
     def _add(self, analysts: Iterable[str]) -> None:
         """Give every analyst a buffer; on an invalid name, none."""

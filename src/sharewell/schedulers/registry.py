@@ -7,22 +7,9 @@ from typing import Any
 
 from sharewell.errors import SharingError
 from sharewell.privacy.budget import Amount
-from sharewell.schedulers.base import InOrder, Item, QueueEntry, Scheduler
+from sharewell.schedulers.base import InOrder, Scheduler
 from sharewell.schedulers.randomized import Randomized
-from sharewell.schedulers.round_robin import RoundRobin, WeightedRoundRobin, turns_for
-
-__all__ = [
-    "SCHEDULERS",
-    "InOrder",
-    "Item",
-    "QueueEntry",
-    "Randomized",
-    "RoundRobin",
-    "Scheduler",
-    "WeightedRoundRobin",
-    "make_scheduler",
-    "turns_for",
-]
+from sharewell.schedulers.round_robin import RoundRobin, WeightedRoundRobin
 
 #: Every scheduler that a configuration can name; the first is the default.
 SCHEDULERS: Mapping[str, type[Scheduler[Any]]] = {

@@ -53,7 +53,7 @@ from sharewell.privacy.ledger import (
 )
 from sharewell.privacy.noise import Noise
 from sharewell.query.sql import normalize_sql
-from sharewell.schedulers.registry import Scheduler
+from sharewell.schedulers.base import Scheduler
 from sharewell.service.ledger import open_ledger
 from sharewell.service.submissions import Submission, Submissions
 from sharewell.service.tokens import TokenStore

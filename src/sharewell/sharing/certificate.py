@@ -18,7 +18,7 @@ import numpy as np
 from sharewell.errors import SharingError
 from sharewell.mechanisms.base import Mechanism
 from sharewell.query.linear import LinearQuery
-from sharewell.schedulers.registry import InOrder, Scheduler
+from sharewell.schedulers.base import InOrder, Scheduler
 from sharewell.sharing.collective import Ask, CloseRound, Collective, DryRun, Entry, Join
 from sharewell.sharing.reference import AGREEMENT, Sample, agree
 
