@@ -39,7 +39,7 @@ MAX_VALUES = 2**17
 #: The maximum number of values times the number of functions.
 MAX_WORK = 2**22
 #: The maximum number of cells on which two columns are compared, and how many in the time of one step.
-MAX_COMPARED, COMPARED_OF_STEP = 2**22, 2**10
+MAX_COMPARED, COMPARED_OF_STEP = 2**22, 2**7
 #: How many steps of a diagram it takes to make the node of a set of cells; how many are found in one.
 STEPS_OF_SET, SETS_OF_STEP = 8, 8
 _COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}

@@ -309,6 +309,8 @@ class Automaton:
     moves: Sequence[_Move]
     whole: bool
     _after: dict[tuple[frozenset[int], str], frozenset[int]] = field(default_factory=dict)
+    #: Whether the text may end at these places.
+    _ends: dict[frozenset[int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._remembered = 0
@@ -326,11 +328,16 @@ class Automaton:
             if key not in self._after:
                 if self._remembered > MAX_REMEMBERED:
                     self._after.clear()
+                    self._ends.clear()
                     self._remembered = 0
                 self._after[key] = self._read(places, character)
                 self._remembered += len(self._after[key]) + 1
             places = self._after[key]
-        return end in places or end in self._reachable(places, "$" if text else "^$")
+        if not text:
+            return end in self._reachable([0], "^$")
+        if places not in self._ends:
+            self._ends[places] = end in self._reachable(places, "$")
+        return self._ends[places]
 
     def _read(self, places: Iterable[int], character: str) -> frozenset[int]:
         moves = self.moves
