@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sharewell import Budget, Domain, Integer, LinearQuery
+from sharewell.errors import PrivacyError
 from sharewell.mechanisms import seed
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.planned_seed import PlannedSeed
@@ -18,7 +19,9 @@ from sharewell.query.measure import Measure
 from sharewell.sharing.closed_form import (
     MOST_NUMBERS,
     MOST_QUESTIONS,
+    dry_curator,
     errors_of,
+    part_scales,
     sampled,
 )
 from sharewell.sharing.collective import expected_errors
@@ -100,9 +103,9 @@ def test_a_table_of_forty_columns_is_planned_and_says_what_is_not_compared():
     assert all(0 <= each.worst <= each.average <= 1 for each in found)
     assert all(math.isfinite(each.typical_error) for each in found)
     assert "h2 and hb are not compared" in not_compared(domain, workloads)
-    assert "even distances" in not_compared(domain, {"ann": [by(domain, 0, 1)]})
+    assert "uses a sample" in not_compared(domain, {"ann": [by(domain, 0, 1)]})
     few: dict[str, list[Question]] = {"ann": [LinearQuery.all(domain)]}
-    assert "even distances" not in not_compared(domain, few)
+    assert "uses a sample" not in not_compared(domain, few)
     assert not_compared(wide(2), few) == ""
 
 
@@ -120,3 +123,31 @@ def test_some_numbers_of_a_large_table_are_made_without_the_others():
     assert again is some
     assert isinstance(some, GroupedBlock)
     assert list(some) == [table[at] for at in range(0, 10_000, 1_250)]
+
+
+@pytest.mark.parametrize("privacy", ["pure", "zcdp"])
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+def test_the_noise_of_every_part_is_what_the_kernel_says(privacy, neighbours):
+    """Though the kernel is asked once for each kind of part."""
+    wage, debt = Measure("wage", "wage", -10, 100, 5), Measure("debt", "debt", 0, 7, 1)
+    sizes = (3, 5, 3, 3, 4)
+    attributes = [Integer(f"a{at}", 0, size - 1) for at, size in enumerate(sizes)]
+    for measures in ((), (wage, debt)):
+        domain = Domain(attributes, measures)
+        ranges = [LinearQuery.of(domain, a1=range(end)) for end in range(1, 6)]
+        donors = PlannedSeed(domain, privacy, neighbours, {"bob": ranges})
+        bought = donors.bought_by({"ann": Fraction(1), "bob": Fraction(2)})
+        curator = dry_curator(domain, privacy, neighbours, 2)
+        scales = part_scales(bought, Fraction(3, 7), curator)
+        assert len({bought.kind_of(part) for part in bought.parts}) < len(bought.parts)
+        assert np.repeat(scales, bought.sizes) == pytest.approx(curator.scales(bought, Fraction(3, 7)))
+
+
+def test_a_donation_too_small_for_one_part_is_refused_in_parts_too():
+    domain = Domain([Integer("a", 0, 2), Integer("b", 0, 2)])
+    bought = PlannedSeed(domain, "pure").bought_by({"ann": Fraction(1)})
+    curator = dry_curator(domain, "pure", "add-remove")
+    tiny = Fraction(1, 10**18)
+    for noise_of in (curator.scales, lambda seed, cost: part_scales(seed, cost, curator)):
+        with pytest.raises(PrivacyError):
+            noise_of(bought, tiny)

@@ -111,3 +111,20 @@ def test_a_late_donation_is_measured_by_the_donors_own_plan():
     founder, late, default, again = ([part.key for part in block.parts] for block in measured)
     assert founder == default != late == again
     assert [any(part.rows for part in block.parts) for block in measured] == [False, True, False, True]
+
+
+def test_what_donors_buy_follows_each_bill():
+    """Rows bought before are remembered: never those of other donors, or of other amounts."""
+    domain = line_of(6, 4)
+    expected = {"bob": [workload.prefixes(domain, "a0")]}
+    seed = PlannedSeed(domain, "zcdp", expected=expected)
+    bills = [{"ann": 1, "bob": 2}, {"ann": 2, "bob": 4}, {"ann": 2, "bob": 1}, {"bob": 1}, {"ann": 1}]
+    for bill in [*bills, *bills]:
+        amounts = {name: Fraction(amount) for name, amount in bill.items()}
+        anew = PlannedSeed(domain, "zcdp", expected=expected).bought_by(amounts)
+        bought = seed.bought_by(amounts)
+        assert bought.plans is not None
+        assert bought.plans.keys() == amounts.keys()
+        assert [(part.key, part.weight) for part in bought.parts] == [
+            (part.key, part.weight) for part in anew.parts
+        ]

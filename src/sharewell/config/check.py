@@ -34,11 +34,12 @@ from sharewell.engine.inspection import RowInspection, inspect_rows
 from sharewell.engine.vectorize import cell_counts
 from sharewell.engine.view_tables import open_rows
 from sharewell.errors import ConfigError, PrivacyError, SharewellError
+from sharewell.mechanisms.marginal_seed import MarginalSeed
 from sharewell.privacy.noise import MAX_SCALE
 from sharewell.query.diagram import MAX_WEIGHT
 from sharewell.query.domain import Domain
 from sharewell.sharing.certificate import Promise, promises
-from sharewell.sharing.closed_form import dry_curator
+from sharewell.sharing.closed_form import dry_curator, part_scales
 from sharewell.sharing.plan import helps
 from sharewell.wire.text import pluralize
 
@@ -228,8 +229,12 @@ def _check_donations(config: Config) -> Iterator[Diagnostic]:
         seed = make.seed.bought_by(bill)
         if len(seed) > MAX_SEED_ROWS:
             continue  # Refused for its size.
+        donated = sum(bill.values(), Fraction(0))
         try:
-            curator.scales(seed, sum(bill.values(), Fraction(0)))
+            if isinstance(seed, MarginalSeed):
+                part_scales(seed, donated, curator)
+            else:
+                curator.scales(seed, donated)
         except PrivacyError as error:
             who = f"of {min(names)}" if make.independent else "of all analysts"
             yield Diagnostic(
@@ -241,12 +246,15 @@ def _check_donations(config: Config) -> Iterator[Diagnostic]:
 
 def _check_measures(config: Config) -> Iterator[Diagnostic]:
     """Propose a coarser step where sums might overflow, or their noise would exceed its limit."""
+    if not config.domain.measures:
+        return
+    limit = min(_step_limits(config))
     for measure in config.domain.measures:
         # A row adds at most this many steps to a sum, or a replaced one this many.
         most = max(abs(measure.low), abs(measure.high))
         if config.neighbours == "replace-one":
             most = max(most, measure.high - measure.low)
-        least = max(most / limit for limit in _step_limits(config))
+        least = most / limit
         if measure.step < least:
             yield Diagnostic(
                 "error",
@@ -259,7 +267,7 @@ def _check_measures(config: Config) -> Iterator[Diagnostic]:
         most = Fraction(max(-product.lowest, product.highest))
         if config.neighbours == "replace-one":
             most = Fraction(product.highest - product.lowest)
-        if most > min(_step_limits(config)):
+        if most > limit:
             names = " and ".join(dict.fromkeys(each.name for each in product.factors))
             yield Diagnostic(
                 "error",

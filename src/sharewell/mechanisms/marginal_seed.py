@@ -147,15 +147,25 @@ class MarginalSeed:
 
         The unit matrix is None, a level that is left out is summed. The last level holds data vectors.
         """
-        last, unit = len(self.domain.attributes), np.eye(self.vectors, dtype=np.int64)
-        found: list[tuple[Factors, Fraction]] = []
-        for part in self.parts:
-            matrices = part.matrices(self.domain.shape)
-            factors: dict[int, Matrix] = dict(zip(part.attributes, matrices, strict=True))
-            if len(self.domain.shape) > last:
-                factors[last] = sp.csr_array(unit[[part.vector]])
-            found.append((factors, part.weight))
-        return tuple(found)
+        return tuple((self.factors_of(part), part.weight) for part in self.parts)
+
+    def factors_of(self, part: MarginalPart) -> Factors:
+        """The matrices of a part, by level."""
+        factors: dict[int, Matrix] = dict(
+            zip(part.attributes, part.matrices(self.domain.shape), strict=True)
+        )
+        if self.domain.measures:
+            chosen = np.zeros((1, self.vectors), dtype=np.int64)
+            chosen[0, part.vector] = 1
+            factors[len(self.domain.attributes)] = sp.csr_array(chosen)
+        return factors
+
+    def kind_of(self, part: MarginalPart) -> tuple[Any, ...]:
+        """What the sensitivity of a part depends on: not on which attributes have its sizes."""
+        if part.rows:
+            return part.key
+        sizes = tuple(sorted(self.domain.shape[at] for at in part.attributes))
+        return sizes, part.vector, part.centred
 
     def bought_by(self, bill: Mapping[str, Any]) -> MarginalSeed:
         """The same rows, for every donor."""

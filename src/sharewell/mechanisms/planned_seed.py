@@ -45,6 +45,10 @@ class PlannedSeed:
     plans: dict[str, Plan] = field(default_factory=dict)
     #: The questions that plans were computed for: donors with the same ones have the same plan.
     _computed: list[tuple[Sequence[Question], Plan]] = field(default_factory=list, repr=False)
+    #: The rows that were bought last, by the donors' fractions of the bill.
+    _bought: dict[tuple[tuple[str, Fraction], ...], MarginalSeed] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def plan_of(self, donor: str) -> Plan:
         """The plan of a donor."""
@@ -64,6 +68,14 @@ class PlannedSeed:
     def bought_by(self, bill: Mapping[str, Fraction]) -> MarginalSeed:
         """The rows that donors pay for together: for each part their amounts are added."""
         total = sum(bill.values(), Fraction(0))
+        parts_of_total = tuple((donor, amount / total) for donor, amount in bill.items())
+        if parts_of_total not in self._bought:
+            self._bought.clear()
+            self._bought[parts_of_total] = self._mixture(dict(parts_of_total))
+        return self._bought[parts_of_total]
+
+    def _mixture(self, bill: Mapping[str, Fraction]) -> MarginalSeed:
+        """The rows that donors of these fractions of a whole pay for."""
         weights: dict[str, dict[Any, Fraction]] = {}
         parts: dict[Any, MarginalPart] = {}
         for donor, amount in bill.items():
@@ -71,7 +83,7 @@ class PlannedSeed:
             weights[donor] = {key: part.weight for key, part in plan.items()}
             for key, part in plan.items():
                 before = parts[key].weight if key in parts else Fraction(0)
-                parts[key] = part._replace(weight=before + part.weight * amount / total)
+                parts[key] = part._replace(weight=before + part.weight * amount)
         plans = {
             donor: tuple(own.get(key, Fraction(0)) for key in parts) for donor, own in weights.items()
         }

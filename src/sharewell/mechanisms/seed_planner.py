@@ -22,6 +22,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,15 +86,21 @@ def plan_seed(
     """
     # On small matrices threads cost more than they save, fifty times more where the machine is busy.
     with threadpool_limits(1):
-        planner = SeedPlanner(domain, currency, neighbours)
-        default = planner.of_squares(default_squares(domain))
         terms = terms_of(questions)
         if not terms:
-            return default
+            return default_plan(domain, currency, neighbours)
+        planner = SeedPlanner(domain, currency, neighbours)
         if currency == "pure":
             # An amount costs more there: precision grows with its square.
             return planner.of_terms(terms, floor=FLOOR**2)
+        default = default_plan(domain, currency, neighbours)
         return mixed([(planner.of_terms(terms), 1 - FLOOR), (default, FLOOR)])
+
+
+@lru_cache(maxsize=4)
+def default_plan(domain: Domain, currency: Currency, neighbours: Neighbours) -> Plan:
+    """The plan for the default workload. Remembered: it is the floor of every donor's plan."""
+    return SeedPlanner(domain, currency, neighbours).of_squares(default_squares(domain))
 
 
 def mixed(plans: Iterable[tuple[Plan, Fraction]]) -> Plan:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,13 @@ from numpy.typing import NDArray
 from sharewell.engine.data_vector import DataVector
 from sharewell.mechanisms.base import Question
 from sharewell.mechanisms.marginal_prior import MarginalPrior
-from sharewell.mechanisms.marginal_seed import MarginalSeed
+from sharewell.mechanisms.marginal_seed import MarginalPart, MarginalSeed
 from sharewell.mechanisms.measurements import Measurements
 from sharewell.mechanisms.strategy import Strategy
 from sharewell.privacy.budget import Budget, Currency
 from sharewell.privacy.curator import Curator
 from sharewell.privacy.dry_run import DryCurator
+from sharewell.privacy.kronecker import ComposedRows
 from sharewell.query.block import Block, Measurable, Neighbours, ParallelBlock
 from sharewell.query.domain import Domain
 from sharewell.query.linear import LinearQuery
@@ -123,8 +125,32 @@ def _reference_variances(rows: Measurable, curator: Curator) -> NDArray[np.float
 
     That of whole-number noise does not follow the cost where its scale is far below 1.
     """
-    squares = curator.scales(rows, REFERENCE) ** 2
-    return np.asarray(2 * squares if curator.budget.currency == "pure" else squares)
+    if isinstance(rows, MarginalSeed):
+        scales = np.repeat(part_scales(rows, REFERENCE, curator), rows.sizes)
+    else:
+        scales = curator.scales(rows, REFERENCE)
+    return np.asarray((2 if curator.budget.currency == "pure" else 1) * scales**2)
+
+
+def part_scales(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list[float]:
+    """The noise scale of each part of a seed at some cost; refused where one passes its limit.
+
+    The kernel is asked once for each kind of part: with many columns there are few kinds.
+    """
+    least: dict[tuple[Any, ...], MarginalPart] = {}
+    kinds = [seed.kind_of(part) for part in seed.parts]
+    for kind, part in zip(kinds, seed.parts, strict=True):
+        if kind not in least or part.weight < least[kind].weight:
+            least[kind] = part
+    few = [(seed.factors_of(part), part.weight) for part in least.values()]
+    asked = ComposedRows(seed.domain, few, seed.name)
+    starts = accumulate((len(part) for part, _ in asked.parts[:-1]), initial=0)
+    scales = dict(zip(least, curator.scales(asked, cost)[list(starts)].tolist(), strict=True))
+    power = 1 if curator.budget.currency == "pure" else 0.5
+    return [
+        scales[kind] * float(least[kind].weight / part.weight) ** power
+        for kind, part in zip(kinds, seed.parts, strict=True)
+    ]
 
 
 def part_variances(seed: MarginalSeed, cost: Fraction, curator: Curator) -> list[float]:
