@@ -32,7 +32,7 @@ def test_an_answer_has_its_interval_cost_and_payer(way):
 def test_a_table_has_a_row_for_each_group(way):
     shown = said("ask", GROUPS, *way.of("ann"))
     assert [line.split()[0] for line in shown.splitlines() if "±" in line] == ["F", "M"]
-    assert "2 rows; 95% intervals; measured; cost 1/4, paid by ann." in shown
+    assert "2 rows; 95 % intervals; measured; cost 1/4, paid by ann." in shown
 
 
 def test_what_is_asked_free_costs_nothing(way):

@@ -47,6 +47,7 @@ def test_the_cells_of_the_guide_run(notebook):
 
 
 def test_commands_are_those_of_the_shell(notebook, capsys):
+    ran(notebook, f"%sharewell {COUNT}")
     assert ran(notebook, f"%sharewell \\quote {COUNT}").cost == 0
     assert ran(notebook, "%sharewell \\budget").analyst == "ann"
     assert ran(notebook, "%sharewell \\columns").name == "people"

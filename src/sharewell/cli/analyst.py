@@ -49,7 +49,7 @@ def ask(
     as_csv: AsCsv = False,
     parquet: Parquet = None,
 ) -> None:
-    """Ask a question in SQL, and print the answer with its 95% interval and cost."""
+    """Ask a question in SQL, and print the answer with its 95 % interval and cost."""
     text = _read_sql(sql)
     export = _export(connection, as_csv, parquet)
     key = uuid.uuid4().hex if key is None else key

@@ -84,7 +84,7 @@ def _format_notes(notes: Sequence[str]) -> list[Text]:
 
 
 def render_result(result: wire.Result) -> Items:
-    """Render a result with its 95% intervals, cost and payer."""
+    """Render a result with its 95 % intervals, cost and payer."""
     items: Items
     if result.is_scalar:
         items = [Text(str(result), style="bold")]
@@ -93,7 +93,7 @@ def render_result(result: wire.Result) -> Items:
         items = [result_table(result)]
         if (more := len(result) - MAX_ROWS) > 0:
             items.append(f"… and {pluralize(more, 'more row')}; --json prints all.")
-        summary = "; ".join([pluralize(len(result), "row"), "95% intervals", ", ".join(result.sources)])
+        summary = "; ".join([pluralize(len(result), "row"), "95 % intervals", ", ".join(result.sources)])
     items.append(_footnote(f"{summary}; {format_payment(result)}."))
     return [*items, *_format_notes(result.notes)]
 
@@ -133,7 +133,7 @@ def render_quote(quote: wire.Quote) -> Items:
         left += f": enough for {pluralize(int(quote.means / quote.cost), 'such question')}"
     return [
         make_table(("", "paid", "--free"), rows, right=("paid", "--free")),
-        _footnote(f"{most}± is half the 95% interval{_format_unknown(quote)}. {left}."),
+        _footnote(f"{most}± is half the 95 % interval{_format_unknown(quote)}. {left}."),
         *_format_notes(quote.notes),
     ]
 
@@ -182,7 +182,7 @@ def _format_cost(cost: Fraction) -> str:
 
 
 def _format_margin(extremes: tuple[float, float] | None, sizes: tuple[int, int] | None) -> str:
-    """Format the half-width of a 95% interval: its range over rows, and the sizes of their groups."""
+    """Format the half-width of a 95 % interval: its range over rows, and the sizes of their groups."""
     if extremes is None:
         return "unknown"
     most, least = extremes
