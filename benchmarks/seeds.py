@@ -20,7 +20,7 @@ from benchmarks.ratio import Ratio
 from sharewell import Block, Budget, Domain, LinearQuery, datasets
 from sharewell.mechanisms.planned_seed import PlannedSeed
 from sharewell.mechanisms.seed_planner import SeedPlanner
-from sharewell.mechanisms.workload_terms import terms_of
+from sharewell.mechanisms.workload_terms import squares_of, terms_of
 from sharewell.query import workload
 from sharewell.query.block import GroupedBlock
 from sharewell.sharing.closed_form import errors_of
@@ -41,7 +41,7 @@ def run() -> list[Ratio]:
     kinds = [block_of(domain, choice.rows) for choice in study.askers[0].choices]
     pairs = combinations(range(len(people.shape)), 2)
     tables = [table_by(people, pair) for pair in pairs]
-    squares = SeedPlanner(people, "zcdp", "add-remove")._squares(terms_of(tables))
+    squares = squares_of(terms_of(tables))
     least = SeedPlanner(people, "zcdp", "add-remove").least_variance(squares)
     useless = 1 - worst_off(study)
     return [
