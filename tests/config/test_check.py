@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sharewell import Domain, Integer, expected_errors
+from sharewell import Domain, Integer, begin, expected_errors
 from sharewell.cli import render_plan
 from sharewell.cli.render_config import show_check
 from sharewell.cli.render_plan import show_plan
@@ -742,6 +742,10 @@ def test_donations_too_small_to_measure_the_seed_are_an_error(file, capsys):
     found = check_config(parse_config(tiny, file()))
     assert not found.ok
     assert any("too small to measure the seed" in each.message for each in found.diagnostics)
+    path = file(tiny)
+    with pytest.raises(ConfigError, match="too small to measure the seed"):
+        begin(path)
+    assert not list(path.parent.glob("*.sqlite")), "nothing was begun"
     nothing = f"{tiny}\n[mechanism]\nseed_fraction = 0\n"
     found = check_config(parse_config(nothing, file()))
     assert not any("too small to measure the seed" in each.message for each in found.diagnostics)

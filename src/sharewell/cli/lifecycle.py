@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from sharewell.cli.options import DEFAULT_CONFIG, ConfigArgument, Yes, confirm, is_interactive
-from sharewell.errors import ConfigError
 
 if TYPE_CHECKING:
     from sharewell.config import Config
@@ -22,13 +21,11 @@ commands = typer.Typer()
 def begin(config: ConfigArgument = DEFAULT_CONFIG, yes: Yes = False) -> None:
     """Begin a dataset, once: create its ledger and its witness."""
     from sharewell.config import read_config
-    from sharewell.config.check import check_config
+    from sharewell.config.check import require_valid
     from sharewell.service import lifecycle
 
     dataset = read_config(config)
-    errors = [each for each in check_config(dataset).diagnostics if each.level == "error"]
-    if errors:
-        raise ConfigError(errors[0].message, hint=f"{errors[0].hint} See `sharewell check {config}`.")
+    require_valid(dataset)
     typer.echo(_describe(dataset))
     confirm("Begin it? Its budget starts now, and cannot be restarted.", yes)
     lifecycle.begin(dataset)

@@ -104,13 +104,16 @@ def _read_server(
 def begin(path: str | Path) -> None:
     """Begin the dataset of a `sharewell.toml`, once: create its ledger and its witness.
 
-    Raises LedgerError if its source was begun before, and SourceError if it has more rows than
-    `dataset.max_rows`.
+    Raises ConfigError if `sharewell check` finds errors, LedgerError if its source was begun before, and
+    SourceError if it has more rows than `dataset.max_rows`.
     """
     from sharewell.config import read_config
+    from sharewell.config.check import require_valid
     from sharewell.service import lifecycle
 
-    lifecycle.begin(read_config(path))
+    config = read_config(path)
+    require_valid(config)
+    lifecycle.begin(config)
 
 
 def open(path: str | Path, analyst: str | None = None, *, temporary: bool = False) -> Session:

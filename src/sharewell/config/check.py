@@ -175,6 +175,14 @@ def check_config(config: Config, *further: Check) -> CheckReport:
     return CheckReport(config, budgets, forecasts, promised, tables, tuple(found))
 
 
+def require_valid(config: Config) -> None:
+    """Refuse a configuration in which `check` finds errors."""
+    errors = [each for each in check_config(config).diagnostics if each.level == "error"]
+    if errors:
+        hint = f"{errors[0].hint} `sharewell check {config.path}` lists all findings.".lstrip()
+        raise ConfigError(errors[0].message, hint=hint)
+
+
 def check_settings(config: Config) -> Iterator[Diagnostic]:
     """Refuse settings whose noise would exceed its limit."""
     yield from _check_measures(config)

@@ -42,7 +42,7 @@ def amount(value: Amount, what: str = "A budget") -> Fraction:
     except (ValueError, OverflowError, InvalidOperation, ZeroDivisionError):
         raise PrivacyError(
             f"{what} must be a plain number, not {str(value)[:40]!r}.",
-            hint='Write it as "0.1", "1e-6" or "1/3".',
+            hint='Write it as "0.1", "1e-6" or "1/3", with exponents of at most 100.',
         ) from None
     if exact <= 0:
         raise PrivacyError(f"{what} must be greater than 0, not {value}.")
