@@ -325,11 +325,11 @@ SELECT person, code COLLATE NOCASE AS code FROM visits
 --> Use LOWER.
 
 SELECT person, day + INTERVAL 1 YEAR AS d FROM visits
---> INTERVAL is not supported in a view: a date may leave its range. (line 1, column 16, at 'day')
+--> INTERVAL is not supported in a view: a date may leave its range. (line 1, column 16, at 'day + INTERVAL 1 YEAR')
 --> Subtract dates: b - a is a number of days.
 
 SELECT person, EXTRACT(EPOCH FROM day) AS d FROM visits
---> EXTRACT(EPOCH) is not supported. (line 1, column 35, at 'day')
+--> EXTRACT(EPOCH) is not supported. (line 1, column 16, at 'EXTRACT(EPOCH FROM day)')
 --> Use YEAR, QUARTER, MONTH.
 
 SELECT person, DATE '2024-02-30' AS d FROM visits
