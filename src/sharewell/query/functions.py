@@ -204,10 +204,10 @@ def _right(a: str, count: Any) -> str:
 
 
 def _substring(a: str, start: Any, length: Any = None) -> str:
-    """From a one-based position on."""
-    first = int(start) - 1 if start > 0 else max(0, len(a) + int(start)) if start < 0 else -1
+    """From a one-based position on; negative ones count from the end, negative lengths go back."""
+    first = len(a) + int(start) if start < 0 else int(start) - 1
     end = len(a) if length is None else first + int(length)
-    return a[max(0, first) : max(0, end)]
+    return a[max(0, min(first, end)) : max(0, first, end)]
 
 
 def _split_part(a: str, separator: str, place: Any) -> str:

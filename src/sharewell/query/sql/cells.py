@@ -220,8 +220,10 @@ def _compare(source: Source, node: exp.Expr, expression: Expression) -> CellValu
     if divided.any():
         raise _cuts(source, node, attributes, np.unravel_index(int(divided.argmax()), shape))
     if first > second:
-        codes = codes.T
-    return CellValues(tuple(sorted((first, second))), [False, True, OTHER, None], codes, "boolean")
+        codes, shape = codes.T, shape[::-1]
+    used, codes = np.unique(codes, return_inverse=True)
+    results = [(False, True, OTHER, None)[at] for at in used.tolist()]
+    return CellValues(tuple(sorted((first, second))), results, codes.reshape(shape), "boolean")
 
 
 def _sides(expression: Expression) -> tuple[Expression, ...]:

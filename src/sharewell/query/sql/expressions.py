@@ -14,13 +14,17 @@ from fractions import Fraction
 from sqlglot import exp
 
 from sharewell.errors import QueryTooComplex
+from sharewell.query.attribute import Binned
 from sharewell.query.diagram import is_limited
 from sharewell.query.expression import (
+    Aggregate,
     Call,
     Constant,
     Expression,
     Field,
     GroupKey,
+    Linear,
+    Rank,
     call,
     type_of,
 )
@@ -199,11 +203,24 @@ class Translator:
                 self._require(name, expected, own, places[at])
         if name in ("/", "//", "%") and isinstance(arguments[1], Constant) and arguments[1].value == 0:
             raise self.source.error(node, "Division by zero.", "Use another divisor.")
+        if name == "//" and is_limited():
+            self._require_whole(node, arguments, places)
         result: Type = types[0] if function.result == "same" else function.result
         found_call = call(name, *arguments, type=result)
         if isinstance(found_call, Constant) and isinstance(found_call.value, Fraction):
             bounded(node, self.source, found_call.value)
         return found_call
+
+    def _require_whole(
+        self, node: exp.Expr, arguments: Sequence[Expression], places: Sequence[exp.Expr]
+    ) -> None:
+        """Refuse a new question that divides other numbers by //, which DuckDB does not round down."""
+        for argument, place in zip(arguments, places, strict=True):
+            if not is_whole(argument):
+                written = shortened(self.source.quote(place))
+                message = f"// divides whole numbers, but {written} need not be one."
+                divided = " / ".join(self.source.quote(each) for each in places)
+                raise self.source.error(node, message, f"Write FLOOR({shortened(divided)}).")
 
     def _require(self, name: str, expected: str, own: Type, place: exp.Expr) -> None:
         if expected in ("", own) or own == "null":
@@ -502,6 +519,28 @@ _TYPE_PLURALS = {
     "date": "a date",
     "duration": "a duration",
 }
+
+
+#: Functions whose results are whole numbers, and those whose results are where the arguments are.
+_WHOLE = {"//", "SIGN", "LENGTH", "STRPOS", "DATE_PART", "DATE_DIFF", "WIDTH_BUCKET", "whole number"}
+_AS_WHOLE = {"+", "-", "*", "%", "negate", "ABS", "ROUND", "TRUNC"}
+_AS_WHOLE |= {"CASE", "COALESCE", "NULLIF", "GREATEST", "LEAST"}
+
+
+def is_whole(expression: Expression) -> bool:
+    """Whether an expression is a whole number by its type, whatever its values are."""
+    match expression:
+        case Constant(Fraction() as number):
+            return number.denominator == 1
+        case Field(column):
+            return not isinstance(column.attribute, Binned)
+        case GroupKey(values=values):
+            return all(isinstance(each, Fraction) and each.denominator == 1 for each in values if each)
+        case Call(function, arguments) if function.name in _AS_WHOLE:
+            return all(map(is_whole, (each for each in arguments if type_of(each) == "number")))
+        case Call(function):
+            return function.name in _WHOLE
+    return isinstance(expression, Constant | Aggregate | Linear | Rank)
 
 
 def apply_once(function: Function, argument: Expression) -> Expression:

@@ -79,6 +79,14 @@ NAMED = {name for name in FUNCTIONS if name.isidentifier() and name.isupper()} |
 NAMED = (
     (NAMED - {"AND", "OR", "NOT", "IN", "CASE"}) | AGGREGATE_FUNCTIONS | WINDOW_FUNCTIONS | OWN_FUNCTIONS
 )
+#: What the parser reads behind DECIMAL where nothing is written.
+_DECIMAL_PARAMETERS = (
+    (TokenType.L_PAREN, "("),
+    (TokenType.NUMBER, "18"),
+    (TokenType.COMMA, ","),
+    (TokenType.NUMBER, "3"),
+    (TokenType.R_PAREN, ")"),
+)
 #: What marks a function's name for the parser.
 CALL = "()"
 
@@ -136,7 +144,7 @@ _REFUSALS: dict[TokenType, Refusal] = dict.fromkeys(DuckDB.parser_class.TYPE_TOK
 }
 
 #: The arguments that each kind of node may have, and the tokens that it is written with.
-_RULES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
+NODES: dict[type[exp.Expr], tuple[frozenset[str], tuple[TokenType, ...]]] = {
     node: (frozenset(arguments.split()), _types(tokens))
     for arguments, rules in (
         (
@@ -277,6 +285,9 @@ def _read_words(source: Source) -> list[Token]:
             words.append(Token(TokenType.VAR, word + CALL, *where))
         else:
             words.append(token)
+        if kind is TokenType.DECIMAL and not opens and _is_type(before, following):
+            where = (token.line, token.col, token.start, token.end)
+            words += [Token(each, text, *where) for each, text in _DECIMAL_PARAMETERS]
         before = token
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         if kind in OPENING:
@@ -294,8 +305,18 @@ def _read_words(source: Source) -> list[Token]:
     return words
 
 
+def _is_type(before: Token, following: Token | None) -> bool:
+    """Whether the word between two others is the type of a CAST."""
+    if before.token_type is TokenType.DCOLON:
+        return True
+    closes = following is not None and following.token_type is TokenType.R_PAREN
+    return before.token_type is TokenType.ALIAS and closes
+
+
 def _is_called(token: Token, before: Token) -> bool:
     """Whether a parenthesis may follow a name that is no function's."""
+    if token.token_type in TYPES:
+        return True
     if token.token_type is TokenType.IDENTIFIER:
         return before.token_type is TokenType.ALIAS
     word = token.text.upper()
@@ -483,7 +504,7 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
             union = next(a for a, b in unions if b.token_type is not TokenType.ALL)
             message = "UNION without ALL is not supported: noisy rows are never the same."
             raise source.error(union, message, "Write UNION ALL.")
-        rule = _RULES.get(type(node))
+        rule = NODES.get(type(node))
         if rule is None:
             raise _unsupported(source, node)
         # Of what was accepted once, the columns are not limited again.

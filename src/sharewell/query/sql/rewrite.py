@@ -8,6 +8,7 @@ list of the one inside.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 
 from sqlglot import Token, TokenError, TokenType, exp
 
@@ -64,13 +65,17 @@ def _flatten(select: exp.Expr, source: Source, known: dict[str, exp.Expr]) -> ex
     if inner.args.get("distinct"):
         inner = _without_distinct(inner, source)
     found = _merge(select, inner, alias, source)
-    size = sum(1 for _ in found.walk())
+    _check_size(found)
+    return found
+
+
+def _check_size(tree: exp.Expr) -> None:
+    size = sum(1 for _ in tree.walk())
     spend(STEPS_OF_NODE * size)
     if size > MAX_NODES:
         raise QueryTooComplex(
             "The SQL is too long once its subqueries are put in their places.", hint="Write it out."
         )
-    return found
 
 
 def _inner(clause: exp.From, known: dict[str, exp.Expr]) -> tuple[exp.Expr | None, str]:
@@ -85,9 +90,11 @@ def _inner(clause: exp.From, known: dict[str, exp.Expr]) -> tuple[exp.Expr | Non
 
 def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> exp.Select:
     """Put a subquery in the place of the names that it gives."""
+    aggregated = _is_aggregated(inner)
+    if aggregated:
+        _settle(inner, source)
     names = _outputs(inner)
     star = any(item.is_star for item in inner.expressions)
-    aggregated = _is_aggregated(inner)
     for clause in ("limit", "offset"):
         if inner.args.get(clause) and (
             not aggregated or any(outer.args.get(c) for c in ("where", "order", "limit"))
@@ -122,6 +129,67 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> 
     outer.set("where", inner.args.get("where"))
     outer.set("from_", inner.args.get("from_"))
     return outer
+
+
+def _settle(select: exp.Select, source: Source) -> None:
+    """Write out what the clauses of a SELECT mean by aliases, positions and ALL.
+
+    Its own list gives way to that of the SELECT around it.
+    """
+    aliases: dict[str, exp.Expr] = {}
+    for item in select.expressions:
+        _resolve(item, aliases, source)
+        if item.alias:
+            aliases.setdefault(item.alias.casefold(), item.unalias())
+    group, order, having = (select.args.get(clause) for clause in ("group", "order", "having"))
+    if group is not None and group.args.get("all"):
+        keys = [item.unalias() for item in select.expressions if not _has_aggregate(item)]
+        group.set("expressions", [key.copy() for key in keys])
+    for term in list(_terms(group)) if group is not None else ():
+        _settle_term(term, select, aliases, source)
+    for key in order.expressions if order is not None else ():
+        term = key.this.unnest()
+        if (
+            isinstance(term, exp.Column)
+            and not term.args.get("table")
+            and term.name.casefold() in aliases
+        ):
+            term.replace(aliases[term.name.casefold()].copy())  # here an alias comes before a column
+        else:
+            _settle_term(term, select, aliases, source)
+    if having is not None:
+        _resolve(having, aliases, source)
+
+
+def _terms(group: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield what GROUP BY lists, in ROLLUP and its relatives too."""
+    for each in group.expressions:
+        if isinstance(each, exp.Tuple | exp.Rollup | exp.Cube | exp.GroupingSets):
+            yield from _terms(each)
+        else:
+            yield each.unnest()
+
+
+def _settle_term(
+    term: exp.Expr, select: exp.Select, aliases: Mapping[str, exp.Expr], source: Source
+) -> None:
+    """Write out a term of GROUP BY or ORDER BY, which may be a position."""
+    if not isinstance(term, exp.Literal) or term.is_string:
+        _resolve(term, aliases, source)
+    elif term.name.isdecimal() and 1 <= int(term.name) <= len(select.expressions):
+        term.replace(select.expressions[int(term.name) - 1].unalias().copy())
+
+
+def _resolve(node: exp.Expr, aliases: Mapping[str, exp.Expr], source: Source) -> None:
+    """Put what aliases stand for in the place of their names, where no column has the name."""
+    for column in list(node.find_all(exp.Column)):
+        is_column = column.args.get("table") or source.find(column) or source.find_measure(column)
+        found = None if is_column else aliases.get(column.name.casefold())
+        if found is not None:
+            copied = found.copy()
+            is_term = isinstance(column.parent, exp.Group) or isinstance(copied, exp.Column)
+            column.replace(copied if is_term else exp.Paren(this=copied))
+            _check_size(node)
 
 
 def _outputs(select: exp.Select) -> dict[str, exp.Expr]:
@@ -182,6 +250,10 @@ def _is_aggregated(select: exp.Select) -> bool:
     if select.args.get("group") or select.args.get("distinct"):
         return True
     return any(_is_aggregate(node) for item in select.expressions for node in item.walk())
+
+
+def _has_aggregate(item: exp.Expr) -> bool:
+    return any(isinstance(node, exp.Window) or _is_aggregate(node) for node in item.walk())
 
 
 def _is_aggregate(node: exp.Expr) -> bool:

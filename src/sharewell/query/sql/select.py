@@ -154,7 +154,7 @@ def group_by(draft: Draft, clause: exp.Group) -> None:
     """GROUP BY lists columns and expressions of them, by their names, aliases or positions."""
     nodes: Iterable[exp.Expr]
     sets: list[tuple[int, ...]] | None = None
-    if clause.args.get("all"):
+    if clause.args.get("all") and not clause.expressions:
         nodes = [e for e in draft.select.expressions if not has_aggregate(draft, e.unalias())]
     elif not clause.expressions:
         hint = "Name a column, or remove GROUP BY."
