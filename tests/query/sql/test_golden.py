@@ -14,7 +14,7 @@ import pytest
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer, Measure, datasets
 from sharewell.errors import SharewellError
 from sharewell.query.sql import compile_sql
-from sharewell.query.sql.grammar import INSTEAD
+from sharewell.query.sql.refusals import INSTEAD
 from sharewell.service.results import columns
 
 FOLDER = Path(__file__).parents[2] / "golden"

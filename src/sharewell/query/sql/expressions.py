@@ -36,8 +36,9 @@ from sharewell.query.sql.constants import (
     parse_date,
     read_number,
 )
-from sharewell.query.sql.grammar import CALL, subquery
+from sharewell.query.sql.grammar import CALL
 from sharewell.query.sql.patterns import like_matcher, regular_matcher
+from sharewell.query.sql.refusals import subquery
 from sharewell.query.sql.text import Source, shortened
 
 SYMBOLS: dict[type[exp.Expr], str] = {

@@ -38,6 +38,12 @@ MAX_CLIMB = 4
 #: How many names a hint lists, and among how many it searches for a similar one.
 MAX_LISTED, MAX_COMPARED = 10, 1_000
 
+
+def token_types(names: str) -> tuple[TokenType, ...]:
+    """Return the types of tokens of these names."""
+    return tuple(TokenType[name] for name in names.split())
+
+
 DIALECT = DuckDB()
 OPENING = {TokenType.L_PAREN, TokenType.CASE}
 CLOSING = {TokenType.R_PAREN, TokenType.END}
