@@ -217,8 +217,8 @@ class Ordered(Attribute):
     def edge_text(self, edge: Number) -> str:
         """Format an edge for a condition."""
 
-    def below(self, bound: Number, *, inclusive: bool) -> Mask:
-        """Return the declared cells with all values < bound, or <= bound if `inclusive`.
+    def cells_below(self, bound: Number, *, inclusive: bool) -> int:
+        """Return how many of the cells have only values < bound, or <= bound if `inclusive`.
 
         Raises BoundInsideCell if the bound falls inside a cell.
         """
@@ -231,7 +231,7 @@ class Ordered(Attribute):
         position = bisect_left(self.edges, bound)
         if 0 < position < len(self.edges) and self.edges[position] != bound:
             raise BoundInsideCell(position - 1)
-        return self.mask(slice(0, min(position, len(self.values))))
+        return min(position, len(self.values))
 
     def _bin(self, name: str, starts: Any, /) -> Bins:
         """Make bins from the first value of each group."""

@@ -140,8 +140,7 @@ class Aggregates(Conditions):
                 count, _ = self.source.domain.vectors_of(measure.name)
                 return LinearQuery.vector(self.source.domain, count)
             column = self.source.column(argument)
-            null, _ = is_null(column)
-            return self._cells(column, ~null[column.groups])
+            return self._cells(column, ~is_null(column)[column.groups])
         if isinstance(argument, exp.Case) and not argument.args.get("this"):
             return self._case(argument)[1]
         if not self._is_scalar(argument):

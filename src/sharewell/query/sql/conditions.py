@@ -36,6 +36,7 @@ from sharewell.query.sql.constants import (
     constant_text,
     parse_date,
     parse_number,
+    read_number,
     type_name,
 )
 from sharewell.query.sql.expressions import SYMBOLS, Translator, chain
@@ -56,10 +57,6 @@ STEPS_OF_PATTERN, LABELS_OF_STEP = 16, 16
 _LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *SYMBOLS}
 
 
-#: Where a condition on a column is true, and where it is unknown: masks over the column's labels.
-Truth = tuple[Mask, Mask]
-
-
 @dataclass(frozen=True, eq=False)
 class ColumnTruth(Predicate):
     """A leaf given by masks over a column's labels: where it is true, and where true or unknown."""
@@ -76,23 +73,16 @@ class ColumnTruths(Predicate):
     parts: tuple[ColumnTruth, ...]
 
 
-def _on_column(column: Column, true: Mask, unknown: Mask) -> ColumnTruth:
-    return ColumnTruth(column, true, true | unknown)
-
-
 def _merged(parts: Iterable[Predicate], combine: Callable[[Mask, Mask], Mask]) -> tuple[Predicate, ...]:
     """Combine parts about the same column by their masks: thousands of queries would be slow."""
     found: dict[object, Predicate] = {}
     for place, part in enumerate(parts):
-        if not isinstance(part, ColumnTruth):
-            found[place] = part
-            continue
-        key = part.column.level, part.column.name
-        before = found.setdefault(key, ColumnTruth(part.column, part.true.copy(), part.possible.copy()))
-        if isinstance(before, ColumnTruth):
-            # In place, on the copy that this function made.
-            combine(before.true, part.true)
-            combine(before.possible, part.possible)
+        key = (part.column.level, part.column.name) if isinstance(part, ColumnTruth) else place
+        before = found.get(key)
+        if isinstance(part, ColumnTruth) and isinstance(before, ColumnTruth):
+            true, possible = combine(before.true, part.true), combine(before.possible, part.possible)
+            part = ColumnTruth(part.column, true, possible)
+        found[key] = part
     return tuple(found.values())
 
 
@@ -104,7 +94,7 @@ def _negated(part: Predicate) -> Predicate:
 
 def _all_of(parts: Iterable[Predicate]) -> Predicate:
     """Return the predicate that is true where all parts are."""
-    merged = _merged(parts, operator.iand)
+    merged = _merged(parts, operator.and_)
     columns = tuple(part for part in merged if isinstance(part, ColumnTruth))
     if len(columns) > 1:
         others = (part for part in merged if not isinstance(part, ColumnTruth))
@@ -147,18 +137,22 @@ class Conditions:
         node = node.unnest()
         if isinstance(node, exp.Column):
             return self.source.column(node)
+        if isinstance(node, exp.Literal):
+            return str(node.this) if node.is_string else read_number(node, self.source)
         found = self.translator.translate(node)
         return found.value if isinstance(found, ConstantExpression) else found  # type: ignore[return-value]
 
     def compile(self, node: exp.Expr) -> Predicate:
         """Compile a condition."""
+        if symbol := SYMBOLS.get(type(node)):
+            return self._compare(node, symbol, self.operand(node.this), self.operand(node.expression))
         match node:
             case exp.Paren():
                 return self.compile(node.this)
             case exp.And():
                 return _all_of(map(self._part, chain(node)))
             case exp.Or():
-                return Or(_merged(map(self._part, chain(node)), operator.ior))
+                return Or(_merged(map(self._part, chain(node)), operator.or_))
             case exp.Not():
                 return _negated(self.compile(node.this))
             case exp.Is():
@@ -167,49 +161,41 @@ class Conditions:
                 return self._in(node)
             case exp.Between():
                 value = self.operand(node.this)
-                ends = (">=", self.operand(node.args["low"])), ("<=", self.operand(node.args["high"]))
-                if _is_computed(value) or any(_is_computed(end, Column) for _, end in ends):
+                low, high = self.operand(node.args["low"]), self.operand(node.args["high"])
+                if _is_computed(value) or _is_computed(low, Column) or _is_computed(high, Column):
                     return self.on_cells(node)
-                return _all_of(self._compare(node, symbol, value, end) for symbol, end in ends)
+                ends = self._compare(node, ">=", value, low), self._compare(node, "<=", value, high)
+                return _all_of(ends)
             case exp.Like() | exp.ILike():
                 return self._like(node, "")
             case exp.Escape(this=exp.Like() | exp.ILike()):
                 return self._like(node.this, self.translator.escape(node))
-            case _ if type(node) in SYMBOLS:
-                left, right = self.operand(node.this), self.operand(node.expression)
-                if _is_computed(left) or _is_computed(right):
-                    return self.on_cells(node)
-                return self._compare(node, SYMBOLS[type(node)], left, right)
         return self._bare(node)
 
     def _part(self, node: exp.Expr) -> Predicate:
         """Compile a part of AND or OR; a mistake in it is collected, and the others are looked for."""
-        found: list[Predicate] = [TruthValue(None)]
         with self.source.collected():
-            found.append(self.compile(node))
-        return found[-1]
+            return self.compile(node)
+        return TruthValue(None)
 
     def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
-        if isinstance(left, Column) and isinstance(right, Column):
-            return self.on_cells(node)
         if isinstance(left, Column) and not isinstance(right, Column | Call):
             return self._compare_column(node, symbol, left, right)
         if isinstance(right, Column) and not isinstance(left, Column | Call):
             return self._compare_column(node, _MIRRORED[symbol], right, left)
-        if left is None or right is None:
-            return TruthValue(None)
-        return self.on_cells(node)
+        if _is_computed(left) or _is_computed(right) or (left is not None and right is not None):
+            return self.on_cells(node)
+        return TruthValue(None)
 
     def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Constant) -> Predicate:
         if other is None:
             return TruthValue(None)
         if symbol not in ("=", "<>"):
-            return _on_column(column, *self._ordered(node, column, symbol, other))
-        position = self._position(node, column, other, symbol)
-        equal = _on_column(column, *_one_of(column, [position]))
+            return self._ordered(node, column, symbol, other)
+        equal = _one_of(column, [self._position(node, column, other, symbol)])
         return equal if symbol == "=" else _negated(equal)
 
-    def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> Truth:
+    def _ordered(self, node: exp.Expr, column: Column, symbol: str, constant: Constant) -> ColumnTruth:
         """Return where a column is <, <=, > or >= a constant."""
         attribute = column.attribute
         if isinstance(attribute, Category) and isinstance(constant, str):
@@ -222,21 +208,20 @@ class Conditions:
             raise self.source.error(node, message, hint)
         try:
             point = self._point(node, column, constant)
-            below = attribute.below(point, inclusive=symbol in ("<=", ">"))
+            below = attribute.cells_below(point, inclusive=symbol in ("<=", ">"))
         except BoundInsideCell as bound:
             raise self._splits_bin(node, attribute, symbol, constant, bound.cell) from None
-        declared = attribute.mask(slice(0, len(attribute.values)))
-        return below if symbol in ("<", "<=") else declared & ~below, ~declared
+        declared = len(attribute.values)
+        start, end = (0, below) if symbol in ("<", "<=") else (below, declared)
+        true = attribute.mask(slice(start, end))
+        return ColumnTruth(column, true, true | attribute.mask(slice(declared, None)))
 
-    def _text_order(self, column: Column, symbol: str, constant: str) -> Truth:
+    def _text_order(self, column: Column, symbol: str, constant: str) -> ColumnTruth:
         """Return where text comes before or after a constant, character by character."""
         compare = OPERATORS[symbol]
         spend(len(column.labels) // LABELS_OF_STEP)
-        true, unknown = np.zeros((2, len(column.labels)), dtype=np.bool_)
-        for at, label in enumerate(column.labels):
-            true[at] = isinstance(label, str) and compare(label, constant)
-            unknown[at] = label is None
-        return true, unknown
+        true = [isinstance(label, str) and compare(label, constant) for label in column.labels]
+        return ColumnTruth(column, np.array(true), np.array(true) | is_null(column))
 
     def _position(
         self, node: exp.Expr, column: Column, constant: Constant, symbol: str = "="
@@ -284,7 +269,7 @@ class Conditions:
             for member, constant in zip(members, constants, strict=True)
             if constant is not None and not isinstance(constant, Column | Call)
         ]
-        return _on_column(operand, *_one_of(operand, positions, null=None in constants))
+        return _one_of(operand, positions, null=None in constants)
 
     def _is(self, node: exp.Is) -> Predicate:
         this, right = node.this.unnest(), node.expression
@@ -297,7 +282,7 @@ class Conditions:
             return IsTruth(self.compile(this), None)
         operand = self.operand(this)
         if isinstance(operand, Column):
-            return _on_column(operand, *is_null(operand))
+            return ColumnTruth(operand, is_null(operand), is_null(operand))
         return self.on_cells(node)
 
     def _like(self, node: exp.Expr, escape: str) -> Predicate:
@@ -313,7 +298,7 @@ class Conditions:
             longest = max(len(folded(label)) for label in labels)
             matches = like_matcher(node, self.source, folded(pattern), escape, longest)
             positions = [operand.positions[label] for label in labels if matches(folded(label))]
-            liked = _on_column(operand, *_one_of(operand, positions))
+            liked = _one_of(operand, positions)
         else:
             name = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
             message = f'{name} requires text, but column "{operand.name}" is not text.'
@@ -329,7 +314,7 @@ class Conditions:
         operand = self.operand(node)
         match operand:
             case Column(attribute=Boolean() as attribute):
-                return _on_column(operand, attribute.mask([1]), ~attribute.mask([0, 1]))
+                return ColumnTruth(operand, attribute.mask([1]), ~attribute.mask([0]))
             case Column():
                 message = f'Column "{operand.name}" is not boolean.'
                 raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
@@ -382,25 +367,25 @@ class Conditions:
         return self.source.error(node, f'Column "{column.name}" is {type_}, but {value}.', hint)
 
 
-def is_null(column: Column) -> Truth:
+def is_null(column: Column) -> Mask:
     """Return where a column is NULL."""
     true = np.zeros(len(column.labels), dtype=bool)
     if column.null is not None:
         true[column.null] = True
-    return true, np.zeros_like(true)
+    return true
 
 
-def _one_of(column: Column, positions: Iterable[int | None], *, null: bool = False) -> Truth:
+def _one_of(column: Column, positions: Iterable[int | None], *, null: bool = False) -> ColumnTruth:
     """Return where a column has one of the labels at these indices; `null` if NULL is listed too."""
     distinct = set(positions)
     true = np.zeros(len(column.labels), dtype=bool)
     true[[at for at in distinct if at is not None]] = True
-    unknown = ~true if null else np.zeros_like(true)
+    possible = np.ones_like(true) if null else true.copy()
     if column.null is not None:
-        unknown[column.null] = True
+        possible[column.null] = True
     if None in distinct and column.other is not None:
-        unknown[column.other] = not true[column.other]
-    return true, unknown
+        possible[column.other] = True
+    return ColumnTruth(column, true, possible)
 
 
 def _is_computed(operand: Operand, *kinds: type) -> bool:

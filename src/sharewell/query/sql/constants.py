@@ -16,9 +16,12 @@ Constant = Fraction | str | dt.date | bool | None
 
 #: The bound on numerators and denominators, which keeps the arithmetic fast.
 LIMIT = 10**100
+MAX_DIGITS = 100
 DATE_HINT = "Write a date as DATE '2024-12-31'."
 
-_NUMBER = re.compile(r"(?=\.?\d)\d{0,100}(\.\d{0,100})?([eE][+-]?\d{1,2})?", re.ASCII)
+_NUMBER = re.compile(
+    rf"(?=\.?\d)\d{{0,{MAX_DIGITS}}}(\.\d{{0,{MAX_DIGITS}}})?([eE][+-]?\d{{1,2}})?", re.ASCII
+)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 _TYPE_NAMES: dict[type, str] = {
@@ -51,6 +54,8 @@ def parse_date(text: str) -> dt.date | None:
 
 def parse_number(text: str) -> Fraction | None:
     """Parse a plain decimal number, exactly."""
+    if len(text) <= MAX_DIGITS and text.isascii() and text.isdecimal():
+        return Fraction(int(text))
     return Fraction(text) if _NUMBER.fullmatch(text) else None
 
 

@@ -6,8 +6,7 @@ import difflib
 import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -104,15 +103,9 @@ class Source:
             tokens.pop()
         return cls(text, domain, table, tuple(tokens))
 
-    @contextmanager
-    def collected(self) -> Iterator[None]:
+    def collected(self) -> CollectedMistakes:
         """Collect a mistake, so that the others of the text are found too."""
-        try:
-            yield
-        except QueryTooComplex:
-            raise
-        except QueryError as error:
-            self.add(error)
+        return CollectedMistakes(self)
 
     def add(self, mistake: QueryError) -> None:
         """Add a mistake; raise all if they are many."""
@@ -255,6 +248,22 @@ class Source:
             if [token.token_type for token in self.tokens[last + 1 : last + 2]] == [TokenType.INTERVAL]:
                 end = self.tokens[min(last + 3, len(self.tokens) - 1)].end
         return start, end + 1
+
+
+class CollectedMistakes:
+    """A context in which a mistake of a text is collected, and not raised."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, QueryError) or isinstance(error, QueryTooComplex):
+            return False
+        self._source.add(error)
+        return True
 
 
 def names_match(identifier: exp.Identifier, name: str) -> bool:
