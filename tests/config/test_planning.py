@@ -84,7 +84,7 @@ def test_init_proposes_what_plan_recommends_and_check_accepts(tmp_path, capsys, 
     assert problems(config) == []
     best = recommended_by_plan(out, capsys)
     # Two lines: why, and what it buys.
-    assert f'{best["noise"]} noise and seed = "{best["seed"]}" suit' in said
+    assert f'{best["noise"]} noise and seed = "{best["seed"]}".' in said
     bought = re.search(r"About (\d+)% of the expected answers are within [\d,.]+ rows.*; (.*)\.\n", said)
     assert bought is not None
     paid = max(best["paid_questions"].values())

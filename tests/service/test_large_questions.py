@@ -341,7 +341,7 @@ def test_what_a_vague_seed_would_spoil_is_refused_and_costs_nothing():
     with serve(parse_config(text)) as service:
         before = status(service, "ann")
         for refused in (service.ask, service.quote):
-            with pytest.raises(QueryError, match="seed knows far too little") as refusal:
+            with pytest.raises(QueryError, match="seed is far too imprecise") as refusal:
                 refused("ann", "SELECT COUNT(*) FROM people WHERE a < 5")
             assert "seed_fraction" in str(refusal.value.hint)
         assert status(service, "ann") == before

@@ -180,8 +180,8 @@ def reason_for(config: Config, best: Candidate) -> str:
     if best.seed_fraction == 1:
         takes = "all of every share: a paid answer would hardly be more precise"
     return (
-        f'{NOISE[best.budget.currency]} noise and seed = "{best.seed}" suit {numbers:,} expected '
-        f"numbers on {cells_of(config)} best. The seed takes {takes}."
+        f"Best for {numbers:,} expected numbers on {cells_of(config)}: "
+        f'{NOISE[best.budget.currency]} noise and seed = "{best.seed}". The seed takes {takes}.'
     )
 
 

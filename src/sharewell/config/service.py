@@ -33,7 +33,7 @@ SERVICE_OPTIONS = (
     Option(
         "most_waiting", integer(1, 1_000_000), 100, "maximum number of waiting questions per analyst"
     ),
-    Option("most_numbers", integer(1, 100_000_000), 10_000, "maximum count of numbers in one answer"),
+    Option("most_numbers", integer(1, 100_000_000), 10_000, "maximum size of one answer, in numbers"),
     Option("max_sql_bytes", integer(100, 100_000), 16_384, "maximum bytes of a question's SQL"),
     Option(
         "max_queue_seconds",

@@ -15,12 +15,12 @@ from sharewell.options import BOOLEAN, STRING, Option, choice
 
 #: How a .csv file is written, of a dataset and of each table of a view.
 CSV_OPTIONS = (
-    Option("delimiter", STRING, None, "sign between the fields of a .csv file", unset="a comma"),
+    Option("delimiter", STRING, None, "field separator of a .csv file", unset="a comma"),
     Option("encoding", choice("utf-8", "latin-1"), None, "encoding of a .csv file", unset="utf-8"),
 )
 VIEW_TABLE_OPTIONS = (
     Option("unit", STRING, None, "column that identifies the person", unset="required, unless public"),
-    Option("public", BOOLEAN, False, "whether it has no data of people"),
+    Option("public", BOOLEAN, False, "whether it has no data about people"),
     Option(
         "source",
         STRING,
@@ -64,7 +64,7 @@ def read_view(section: Section, dataset: Mapping[str, Any], folder: Path) -> dic
         if values["public"] == (values["unit"] is not None):
             raise ConfigError(
                 f"{each.path} needs either `unit` or `public = true`.",
-                hint="`unit` names the column of the person; a public table has no data of people.",
+                hint="`unit` names the column of the person; a public table has no data about people.",
             )
         tables[name] = ViewTable(
             source if is_address(source) else folder / source,

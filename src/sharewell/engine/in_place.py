@@ -292,8 +292,8 @@ class _Part:
         self.shape = [max(int(of_cell.max()) + 1, 1) for of_cell in (classes or {}).values()]
         if self.groups > MAX_CELLS:
             raise QueryTooComplex(
-                f"The question tells more than {MAX_CELLS:,} groups of rows apart, too many for a table "
-                "that is measured in place.",
+                f"The question distinguishes more than {MAX_CELLS:,} groups of rows, too many for a "
+                "table that is measured in place.",
                 hint="Use conditions on fewer columns.",
             )
 

@@ -192,7 +192,7 @@ def _check_declaration(name: str, table: ViewTable) -> None:
     if table.public == (table.unit is not None):
         raise SourceError(
             f"The table {name!r} needs either `unit` or `public = true`.",
-            hint="`unit` names the column of the person; a public table has no data of people.",
+            hint="`unit` names the column of the person; a public table has no data about people.",
         )
 
 

@@ -21,7 +21,7 @@ WHOLE_ROUNDS = (
     "The whole budget answers at least one full round for each round's worth of questions that any "
     "share answers alone."
 )
-NEVER_SILENT = "The analyst is never silent for so long that their turn passes."
+NEVER_SILENT = "The analyst is never silent long enough to lose a turn."
 
 
 class RoundRobin(Scheduler[Item]):

@@ -69,8 +69,8 @@ def require_exact(mechanism: Mechanism, statement: Statement, analyst: str) -> N
     """Refuse to sell an answer that could not be as good as what is paid for."""
     if not all(mechanism.can_sell(block, analyst) for block in statement.blocks):
         raise QueryError(
-            "Beside a paid answer, the seed knows far too little about this question: the digits of a "
-            "double do not suffice for estimates from both.",
+            "The seed is far too imprecise for this question: double precision cannot combine it with a "
+            "paid answer.",
             hint="Nothing was spent. Ask for the free answer, or about fewer cells at a time. The "
             "curator can begin a dataset with a larger `seed_fraction`, or with 0.",
         )

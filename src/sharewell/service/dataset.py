@@ -303,8 +303,8 @@ class DatasetService:
             raise StorageFull(
                 f"{stored:,} bytes of free questions of {analyst} are stored; the limit is "
                 f"{limits.max_free_bytes:,}.",
-                hint="Questions asked before are answered under their keys, and paid ones go on. Your "
-                "curator can raise service.max_free_bytes.",
+                hint="Paid questions, and known keys, are still answered. Your curator can raise "
+                "service.max_free_bytes.",
             )
         asked = Asked(key or _random_key(), analyst, {"sql": statement.text}, pay)
         new = Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)

@@ -309,7 +309,7 @@ class Draft(Translator):
             raise self.source.error(node, message, hint)
         if rows * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS:
             message = f"The expression is too long for a result of {rows:,} rows."
-            hint = "Remove it, and compute with the result instead."
+            hint = "Remove it, and compute it from the result yourself."
             raise self.source.error(node, message, hint, QueryTooComplex)
         return found
 

@@ -86,7 +86,7 @@ def _selects(tree: exp.Union, source: Source) -> list[exp.Select]:
             node = node.this
         if isinstance(node, exp.Union):
             if node is not tree and any(node.args.get(key) for key in ("order", "limit", "offset")):
-                hint = "Sort and cut the whole result, at its end."
+                hint = "Move them to the end, where they apply to the whole result."
                 raise source.error(node, "ORDER BY and LIMIT inside UNION ALL are not supported.", hint)
             pending += [node.expression, node.this]
         elif isinstance(node, exp.Select):

@@ -41,7 +41,7 @@ def compile_window(draft: Draft, node: exp.Window) -> Expression:
     rows = len(draft.groups.rows)
     terms = draft.forms.terms(argument, rows)
     if terms is None:
-        message = f"{draft.source.quote(inner.this)} has no totals over rows of the result."
+        message = f"{draft.source.quote(inner.this)} cannot be totalled over rows of the result."
         hint = "Use COUNT(*), or the SUM of a column that is not known by bins."
         raise draft.source.error(node, message, hint)
     if order:
@@ -71,9 +71,7 @@ def _partitions(draft: Draft, node: exp.Window) -> tuple[int, ...]:
 def _public_key(draft: Draft, node: exp.Expr) -> GroupKey:
     found = draft.item(node)
     if not isinstance(found, GroupKey):
-        message = (
-            f"A window is divided and summed by grouped columns, not by {draft.source.quote(node)}."
-        )
+        message = f"OVER takes grouped columns, not {draft.source.quote(node)}."
         raise draft.source.error(node, message, "Name a column of GROUP BY.")
     return found
 
