@@ -91,7 +91,7 @@ def here_and_alone() -> Figure:
     figure.legend(
         *panels[1].get_legend_handles_labels(), ncols=6, loc="outside lower center", columnspacing=1
     )
-    figure.suptitle("Would they rather be alone?", fontweight="bold")
+    figure.suptitle("Useful answers so far, here and alone", fontweight="bold")
     return figure
 
 

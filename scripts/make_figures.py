@@ -132,7 +132,7 @@ def alone_and_together() -> Figure:
     panel.set(xlim=(0, 41), ylim=(2, 320))
     whole_numbers(panel)
     figure.legend(*panel.get_legend_handles_labels(), ncols=3, loc="outside lower center")
-    panel.set_title("Ann asks 40 ranges: company only helps", fontweight="bold")
+    panel.set_title("Ann asks for 40 ranges of ages", fontweight="bold")
     return figure
 
 
