@@ -18,6 +18,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 # Coverage by sys.monitoring where Python has it (3.12), which costs little.
 export COVERAGE_CORE ?= $(shell $(BIN)/python -c 'import sys; print("sysmon" if hasattr(sys, "monitoring") else "ctrace")' 2>/dev/null)
 
+# Servers and commands start some hundred times: without bytecode each would compile the product anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # make test COVERAGE= measures none.
 COVERAGE ?= --cov --cov-report=term:skip-covered
 
@@ -31,7 +34,7 @@ LOCK_HEADER := \# Exact versions with hashes, for Python 3.11 and newer. Made by
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs bench lab web screenshots lock clean
+.PHONY: help demo test check lint types suite docs bench lab web screenshots lock clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -39,18 +42,25 @@ help: ## say what each target does
 demo: $(RUNTIME) ## install what Sharewell needs to run, and show it at work
 	@$(BIN)/sharewell demo --script
 
-test: check ## run the checks, then every test
+test: lint ## run the checks and every test; types are checked beside the tests
+	@$(MAKE) --no-print-directory --jobs 2 types suite
+
+check: lint types ## lint, formatting, types, and which way imports point
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/lint-imports --config research/pyproject.toml
+
+types: $(DEV)
+	$(BIN)/mypy
+
+suite: $(DEV)
 	@scripts/fetch_nginx .nginx
 	@scripts/fetch_chromium
 	@scripts/fetch_node_packages
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(COVERAGE)
-
-check: $(DEV) ## lint, formatting, types, and which way imports point
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/lint-imports --config research/pyproject.toml
 
 lab: $(DEV) ## install sharewell-lab: sharewell reproduce, simulate and theory
 	@echo "Ready: $(BIN)/sharewell reproduce --help"

@@ -7,13 +7,14 @@ import pkgutil
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-#: Of how many cases of a test coverage is measured, where measuring is slow.
-MEASURED_CASES = 2
+#: Where measuring coverage is slow, these folders are left out: they run what the others run, at length.
+UNMEASURED = {"faults", "lab", "robustness", "sharing", "web", "wide"}
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -51,20 +52,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     are made once, and no long file is left for the end.
 
     Without `sys.monitoring`, tracing adds about 60 % to a test that runs Python all the time. Tests that
-    repeat or simulate run the same lines over and over, and so do the many cases of one test, except
-    those of the query language, where each is another statement: what they add to the figure is little.
+    repeat or simulate run the same lines over and over, and so do the many cases of one test, of which
+    the first is measured, except those of the query language, where each is another statement: what the
+    rest adds to the figure is little.
     """
     long = {item.path for item in items if _is_long(item)}
     items.sort(key=lambda item: item.path not in long)
     if hasattr(sys, "monitoring"):
         return
-    cases: Counter[str] = Counter()
+    seen: set[str] = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        cases[test] += 1
-        repeats = cases[test] > MEASURED_CASES and "query" not in item.path.parts
-        repeats |= is_hypothesis_test(getattr(item, "obj", None)) or "lab" in item.path.parts
-        if repeats or _is_long(item):
+        repeats = test in seen and "query" not in item.path.parts
+        repeats |= not UNMEASURED.isdisjoint(item.path.parts)
+        seen.add(test)
+        if repeats or _is_long(item) or is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.no_cover)
 
 
@@ -92,6 +94,33 @@ def pytest_make_collect_report():
     report = yield
     _fail_instead_of_skipping(report)
     return report
+
+
+@pytest.fixture(autouse=True, scope="session")
+def decisions_are_made_once() -> Iterator[None]:
+    """Whether counts are bought as signed rows is decided once for each configuration.
+
+    Thousands of tests begin a dataset with one of a few configurations, and the decision, which follows
+    from the configuration alone, takes longer than all else that is done then.
+    """
+    if "sharewell.config" not in sys.modules:
+        yield
+        return
+    from sharewell.config import Config
+
+    decide, known = Config.decided, dict[object, bool]()
+
+    def decided(config: Config) -> Config:
+        # The text says everything, except what a test has replaced.
+        rest = config.domain, config.budget, config.analysts, config.neighbours, config.make
+        key = config.text, repr(rest), config.max_rows_per_person
+        if key not in known:
+            known[key] = decide(config).make.signed_rows
+        return replace(config, make=config.make.with_signed_rows(known[key]))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Config, "decided", decided)
+        yield
 
 
 @pytest.fixture
