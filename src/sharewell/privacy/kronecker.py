@@ -313,7 +313,7 @@ def _own(matrix: Any) -> Matrix:
     try:
         own.check_format(full_check=True)
     except ValueError:
-        raise PrivacyError("A matrix of a strategy has entries outside it.") from None
+        raise PrivacyError("A matrix of a strategy has entries outside its shape.") from None
     own.sum_duplicates()
     return own
 

@@ -76,7 +76,7 @@ def _number_notes(statement: Statement, rows: Sequence[Sequence[Any]]) -> Iterat
             elif isinstance(output.source, Average):
                 has_whole_range |= each.interval == range_of(output.source, statement)
     if any(isinstance(source, Spread) for _, source in nulls):
-        yield "NULL: the noisy sums are those of too few rows, or of values that are all the same."
+        yield "NULL: judging by the noisy sums, there are too few rows, or all values are the same."
     if simple := [(each, source) for each, source in nulls if not isinstance(source, Call | Spread)]:
         if any(each.interval == ANYTHING for each, _ in simple):
             yield UNDETERMINED

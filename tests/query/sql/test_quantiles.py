@@ -102,7 +102,7 @@ def test_dates_select_and_order_rows_and_are_not_computed_with():
     counts[20, 0] = counts[10, 1] = 3
     rows = statement.rows([query.dot(counts.ravel()) for query in statement.queries])
     assert [row[:2] for row in rows] == [("M", dt.date(2020, 2, 9)), ("F", dt.date(2020, 2, 19))]
-    with pytest.raises(QueryError, match="computes with a quantile of dates"):
+    with pytest.raises(QueryError, match="is an expression of a quantile of dates"):
         compile_sql("SELECT YEAR(MEDIAN(admitted)) FROM people", DAYS)
 
 

@@ -195,7 +195,7 @@ def test_bounds_of_spreads():
         ("CORR(wage)", "CORR takes 2 arguments, not 1", "Name two columns"),
         ("STDDEV(wage, fee)", "STDDEV takes 1 argument, not 2", "Name a column"),
         ("CORR(pay, wage)", '"pay" is only known by its bins', "[measures.pay]"),
-        ("STDDEV(wage * 2)", "wage * 2 computes with a measure", "Name the measure itself"),
+        ("STDDEV(wage * 2)", "wage * 2 is an expression of a measure", "Name the measure itself"),
         ("STDDEV(state)", "", ""),
         ("CORR(state, wage)", "", ""),
     ],

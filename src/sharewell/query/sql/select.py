@@ -304,7 +304,7 @@ class Draft(Translator):
         if not isinstance(found, Call):
             return found
         if type_of(found) != "boolean" and any(type_of(each) == "date" for each in numbers(found)):
-            message = f"{shortened(self.source.quote(node))} computes with a quantile of dates."
+            message = f"{shortened(self.source.quote(node))} is an expression of a quantile of dates."
             hint = "Select the quantile itself, or a quantile of numbers."
             raise self.source.error(node, message, hint)
         if rows * sum(1 for _ in node.walk()) > MAX_STEPS_OF_ROWS:

@@ -327,7 +327,7 @@ def _variable(draft: Draft, argument: exp.Expr) -> _Variable:
     if measure is not None:
         return _of_measure(measure)
     if _uses_measure(draft, argument):
-        message = f"{shortened(draft.source.quote(argument))} computes with a measure."
+        message = f"{shortened(draft.source.quote(argument))} is an expression of a measure."
         raise draft.source.error(argument, message, "Name the measure itself.")
     bins = _bins(draft, argument)
     weights, present = draft.aggregates.numbers_of(argument)
