@@ -141,8 +141,8 @@ def close_round(connection: Connection, yes: Yes = False) -> wire.ClosedRound:
         if done:
             rest = ", ".join(f"{each.analyst} {each.left} of {each.share}" for each in done)
             confirm(
-                f"Close the round? What the analysts who are done have left ({rest}) is spent on one more "
-                "measurement of the seed. They can still ask, and pay for nothing more.",
+                f"Close the round? What the analysts who are done have left ({rest}) is spent on one "
+                "more measurement of the seed. They can still ask, and pay for nothing more.",
                 yes,
             )
         return session.close_round()
