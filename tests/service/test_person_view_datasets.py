@@ -9,10 +9,13 @@ from sharewell import Boolean, Domain, LinearQuery
 from sharewell.config import check, parse_config, read_config
 from sharewell.engine.in_place import InPlaceData
 from sharewell.errors import ConfigError, LedgerError, SqlError
+from sharewell.privacy.ledger import Asked
 from sharewell.query.sql.rewrite import count_people
+from sharewell.service.ledger import open_ledger
 from sharewell.service.lifecycle import adopt, begin
 from sharewell.service.registry import DatasetRegistry
 from sharewell.service.state import check_ledger
+from sharewell.service.verify.verification import verify
 
 DOMAIN = Domain([Boolean("employed")])
 VIEW = "SELECT p.person, p.sex, COUNT(v.fee) AS visits FROM patients p LEFT JOIN visits v ON v.person = p.person GROUP BY p.person, p.sex"  # noqa: E501
@@ -105,11 +108,29 @@ def test_the_number_of_people_is_that_of_rows_where_each_has_one(path):
         found = session.ask(asked, key="people")
         assert [(sex, round(n.value)) for sex, n in found.rows] == [("f", 1), ("m", 2)]
         assert session.ask(asked, key="people").rows == found.rows
+        same = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+        assert session.ask(same, key="people").rows == found.rows
         assert session.quote("SELECT COUNT(DISTINCT p.PERSON) FROM people AS p").cost is not None
         with pytest.raises(SqlError, match="one row alone can change it"):
             session.ask("SELECT COUNT(DISTINCT sex) FROM people")
         with pytest.raises(SqlError):
             session.ask("SELECT COUNT(DISTINCT 'person) FROM people")
+
+
+def test_the_number_of_people_is_listed_as_it_was_written(path):
+    begin(read_config(path))
+    people, rows = "SELECT COUNT(DISTINCT  person) FROM people", "SELECT COUNT(*) FROM people"
+    with sharewell.open(path, analyst="ann") as session:
+        assert session.ask(people, key="people").cost > 0
+        assert session.ask(rows).cost == 0
+    with sharewell.open(path, analyst="ann") as session:
+        listed = [each.sql for each in session.questions()]
+        assert session.ask(people, key="people").cost > 0
+    assert listed == ["SELECT COUNT(DISTINCT person) FROM people", rows]
+    with open_ledger(read_config(path).service.ledger, read_only=True) as ledger:
+        asked = [event.question for event in ledger.events() if isinstance(event, Asked)]
+    assert asked == [{"sql": rows, "written": listed[0]}, {"sql": rows}]
+    assert verify(read_config(path).service.ledger).ok
 
 
 def test_with_several_rows_a_person_the_refusal_shows_the_view():

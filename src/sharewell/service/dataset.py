@@ -36,7 +36,7 @@ from sharewell.errors import (
 from sharewell.privacy.budget import amount
 from sharewell.privacy.ledger import Asked, QuestionLedger
 from sharewell.privacy.noise import ExactNoise, Noise
-from sharewell.query.sql import STATEMENTS, compile_sql
+from sharewell.query.sql import STATEMENTS, compile_sql, normalize_sql
 from sharewell.query.sql.rewrite import count_people
 from sharewell.query.statement import Statement
 from sharewell.service import quotes, results, serialization
@@ -242,55 +242,60 @@ class DatasetService:
     def submit(
         self,
         analyst: str,
-        sql: str | Statement,
+        sql: str,
         *,
+        statement: Statement | None = None,
         pay: bool = True,
         key: str | None = None,
         deadline: float = math.inf,
     ) -> Submission:
         """Submit a question; a key that was used before gives the submission of that time.
 
-        A question that is not taken up until the deadline, on the monotonic clock, is refused before it
-        is stored.
+        `statement` is what `find_light` has found. A question that is not taken up until the deadline,
+        on the monotonic clock, is refused before it is stored.
         """
         if self.tokens.read().paused:
             raise paused(self.name)
         if time.monotonic() > deadline:
             raise overloaded()
-        if not isinstance(sql, Statement):
-            sql = self._count_people(sql)
-        if key is None:
-            return self._submit_new(analyst, sql, pay, None, deadline)
-        _check_key(key)
-        submission = self._submissions.find(analyst, key)
+        text = sql if statement else self._count_people(sql)
+        question = {"sql": statement.text if statement else normalize_sql(text)}
+        if text != sql:
+            question["written"] = normalize_sql(sql)
+        if key is not None:
+            _check_key(key)
+        asked = Asked(_random_key() if key is None else key, analyst, question, pay)
+        submission = None if key is None else self._submissions.find(analyst, key)
         if submission is None:
             try:
-                submission = self._submit_new(analyst, sql, pay, key, deadline)
+                statement = statement or self._compile_new(text)
+                submission = self._submit_new(asked, statement, deadline, has_new_key=key is None)
             except SharewellError:
+                if key is None:
+                    raise
                 # A question of the past is found by its key, whatever the limits are by now.
                 with suppress(LedgerError):
                     submission = self._submissions.recall(analyst, key)
                 if submission is None:
                     raise
-        if not submission.asks(sql if isinstance(sql, str) else sql.text, pay):
-            raise key_reused(key)
+        if not submission.is_same_as(asked):
+            raise key_reused(asked.key)
         return submission
 
     def _count_people(self, sql: str) -> str:
         """Write COUNT(*) for the number of people, which is the number of rows if each has one."""
         config = self.config
-        if config.privacy_unit is None or not isinstance(sql, str):
+        if config.privacy_unit is None:
             return sql
         return count_people(
             sql, config.privacy_unit, config.max_rows_per_person, config.domain, config.name
         )
 
     def _submit_new(
-        self, analyst: str, sql: str | Statement, pay: bool, key: str | None, deadline: float
+        self, asked: Asked, statement: Statement, deadline: float, *, has_new_key: bool
     ) -> Submission:
         """Submit a question whose key is not in memory, if it is within the limits."""
-        statement = sql if isinstance(sql, Statement) else self._compile_new(sql)
-        limits = self.config.service
+        analyst, pay, limits = asked.analyst, asked.pay, self.config.service
         # As published: the worker may change the mechanism meanwhile, and a refusal must not tell when a
         # question was answered.
         public = self._worker.published.get()
@@ -306,9 +311,14 @@ class DatasetService:
                 hint="Paid questions, and known keys, are still answered. Your curator can raise "
                 "service.max_free_bytes.",
             )
-        asked = Asked(key or _random_key(), analyst, {"sql": statement.text}, pay)
-        new = Submission(asked, self._compile, statement, seconds=seconds, deadline=deadline)
-        new.has_new_key = key is None
+        new = Submission(
+            asked,
+            self._compile,
+            statement,
+            seconds=seconds,
+            deadline=deadline,
+            has_new_key=has_new_key,
+        )
         return self._worker.submit(new)
 
     def ask(
@@ -336,7 +346,7 @@ class DatasetService:
     def describe(self, submission: Submission) -> wire.Ticket:
         """The state of a question as published; raises the refusal of one that was never stored."""
         number, key, analyst = submission.number, submission.key, submission.analyst
-        ticket = partial(wire.Ticket, number=number, key=key, sql=submission.sql, pay=submission.pay)
+        ticket = partial(wire.Ticket, number=number, key=key, sql=submission.written, pay=submission.pay)
         if submission.done_at > self.slot_start():
             before = [each for each in self._submissions.pending(analyst) if 0 <= each.number < number]
             return ticket(state="waiting", position=len(before))

@@ -156,7 +156,7 @@ def _free_bytes(asked: Asked, ending: Ending) -> int:
     if isinstance(ending, Answered):
         return 0
     length = ending.length if isinstance(ending, AnsweredFree) else len(ending.message)
-    return len(asked.question["sql"].encode()) + length
+    return sum(len(text.encode()) for text in asked.question.values()) + length
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,16 @@ class Submission:
         *,
         seconds: float = 0.0,
         deadline: float = math.inf,
+        has_new_key: bool = False,
     ) -> None:
         self.asked = asked
         self.analyst, self.key, self.pay = asked.analyst, asked.key, asked.pay
         self.sql: str = asked.question["sql"]
+        #: As the analyst wrote it: with COUNT(DISTINCT person), where that is the number of rows.
+        self.written: str = asked.question.get("written", self.sql)
         self.number = UNSTORED
         #: Whether the key was made for it, so that the ledger has no question of that key.
-        self.has_new_key = False
+        self.has_new_key = has_new_key
         #: The estimated time that computing it takes; 0 where it was asked before a restart.
         self.seconds = seconds
         #: Until when the worker must have taken it up, on the monotonic clock.
@@ -115,10 +118,13 @@ class Submission:
         except SharewellError:
             return 0
 
-    def asks(self, sql: str, pay: bool) -> bool:
+    def is_same_as(self, asked: Asked) -> bool:
         """Whether the question is this one, up to white space; a key stands for one question only."""
+        if asked is self.asked:
+            return True
+        sql: str = asked.question["sql"]
         same = self.sql == sql or normalize_sql(self.sql) == normalize_sql(sql)
-        return same and self.pay == pay
+        return same and self.pay == asked.pay
 
     # As an item of a batch
 
@@ -293,9 +299,7 @@ class Submissions:
             if number in self._by_number:
                 return
             found = self._by_key.get((asked.analyst, asked.key))
-            if found is None or not (
-                found.asked is asked or found.asks(asked.question["sql"], asked.pay)
-            ):
+            if found is None or not found.is_same_as(asked):
                 if found is not None:
                     found.settle(key_reused(asked.key))
                 found = Submission(asked, self._compile)
@@ -360,7 +364,7 @@ class Submissions:
         }
         for question in self._ledger.find(new) if new else ():
             submission = new[question.asked.analyst, question.asked.key]
-            if not submission.asks(question.asked.question["sql"], question.asked.pay):
+            if not submission.is_same_as(question.asked):
                 self.drop([submission], key_reused(submission.key))
             elif question.ending is not None:
                 self.store(question.number, question.asked)

@@ -39,6 +39,8 @@ BATCH_SIZE, BATCH_ANSWERS = 256, 500
 #: How long to wait for more questions where several came at once the last time, and how often to look
 #: whether they keep coming, in seconds: storing and measuring takes little longer for many than for one.
 GATHER, GATHER_STEP = 0.01, 0.0005
+#: The same with release slots, as far as that is at most a fifth of a slot: answers wait for its end.
+GATHER_IN_SLOT, STEP_IN_SLOT = 0.02, 0.002
 #: How often a scheduler that stalls is asked again, in seconds.
 STALL_POLL = 0.2
 
@@ -85,6 +87,9 @@ class Worker:
         self._open_state = open_state
         self._changed = changed
         self._tick = tick
+        has_long_slots = release_every >= 5 * GATHER_IN_SLOT
+        self._gather_for = GATHER_IN_SLOT if has_long_slots else GATHER
+        self._gather_step = STEP_IN_SLOT if has_long_slots else GATHER_STEP
         self._next_tick = 0.0
         self._stale = False
         self._last_arrivals = 0
@@ -180,13 +185,13 @@ class Worker:
 
     def _gather(self) -> None:
         """Where several came at once the last time, wait for as many, and for more while they come."""
-        seen, until = 0, time.monotonic() + GATHER
+        seen, until = 0, time.monotonic() + self._gather_for
         while self._last_arrivals > 1 and time.monotonic() < until:
             waiting = self._arrivals.waiting
             if waiting == seen and (not waiting or waiting >= self._last_arrivals):
                 return
             seen = waiting
-            time.sleep(GATHER_STEP)
+            time.sleep(self._gather_step)
 
     def _can_serve(self) -> bool:
         """Whether something can be done before anything more arrives."""

@@ -70,14 +70,12 @@ class Caller:
     service: DatasetService
     dataset: HostedDataset
 
-    async def run(self, work: Callable[[], Result], *, light: bool = False) -> Result:
-        """Run work in one of the dataset's threads, or at once if it takes less than a thread costs.
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Run work in one of the dataset's threads.
 
         A turn lasts until the thread has ended, even if the caller is cancelled before: work that was
         given up occupies its thread still.
         """
-        if light:
-            return work()
         turn = self.dataset.turns[self.principal]
         await turn.acquire()
         threads = self.dataset.threads[self.principal.role]

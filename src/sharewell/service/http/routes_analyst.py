@@ -60,20 +60,23 @@ async def ask(caller: Analyst, request: Request) -> Response:
     question = await read_body(request, wire.Question)
     service, state = caller.service, app_state(request)
     questions = state.metrics.questions
+    # A light question takes less than the change to a thread.
     light = service.find_light(question.sql, caller.principal.name)
     submit = partial(
         service.submit,
         caller.principal.name,
-        light or question.sql,
+        question.sql,
+        statement=light,
         pay=question.pay,
         key=question.key,
         # What it has waited for the event loop counts.
         deadline=time.monotonic() - state.delay.seconds() + service.config.service.max_queue_seconds,
     )
     try:
-        submission = await caller.run(submit, light=light is not None)
+        submission = submit() if light else await caller.run(submit)
         await caller.dataset.slots.wait(lambda: submission.ready_at <= service.slot_start())
-        ticket = await caller.run(lambda: service.describe(submission), light=light is not None)
+        show = partial(service.describe, submission)
+        ticket = show() if light else await caller.run(show)
     except SharewellError:
         questions.labels(service.name, "refused").inc()
         raise
@@ -217,8 +220,9 @@ async def find_submission(caller: Caller, number: int) -> Submission:
 
 
 async def _describe(caller: Caller, submission: Submission) -> wire.Ticket:
-    light = caller.service.find_light(submission.sql, submission.analyst)
-    return await caller.run(lambda: caller.service.describe(submission), light=light is not None)
+    if caller.service.find_light(submission.sql, submission.analyst):
+        return caller.service.describe(submission)
+    return await caller.run(partial(caller.service.describe, submission))
 
 
 async def _wait_until_done(
