@@ -2,6 +2,7 @@
 
 import json
 import re
+import stat
 
 from sharewell import wire
 from tests.cli.commands import COUNT, InProcess, found, refused, said, typed
@@ -82,6 +83,25 @@ def test_an_analyst_is_added_and_removed(server):
     assert "cleo" not in said("analysts", *options)
     assert "cleo was removed; " in refused("analysts", "add", "cleo", "1/10", *options)
     assert "Invalid name 'bad name'. " in refused("analysts", "add", "bad name", "1/10", *options)
+
+
+def test_tokens_of_analysts_are_written_to_new_private_files(way, tmp_path):
+    options = way.of("curator")
+    first, second = tmp_path / "first", tmp_path / "second"
+    told = said("analysts", "add", "cleo", "1/10", "--out", str(first), *options)
+    assert f"Wrote a token for analyst cleo to {first}." in told
+    assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    assert first.read_text().startswith("sw_")
+    said("analysts", "token", "cleo", "--out", str(second), *options)
+    assert second.read_text() != first.read_text()
+    kept = second.read_text()
+    assert "file exists" in refused("analysts", "token", "cleo", "--out", str(second), *options)
+    assert second.read_text() == kept
+    other = tmp_path / "other"
+    assert "already an analyst" in refused(
+        "analysts", "add", "cleo", "1/10", "--out", str(other), *options
+    )
+    assert not other.exists(), "nothing is left of a file without a token"
 
 
 def test_nobody_is_removed_without_a_confirmation(server):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sharewell.cli.app import CommandGroup
 from sharewell.cli.connection import Connection, with_connection
-from sharewell.cli.options import Yes, complete_ledger, confirm, flag, option
+from sharewell.cli.options import TokenFile, Yes, complete_ledger, confirm, flag, option
 from sharewell.errors import RequestError
 
 if TYPE_CHECKING:
@@ -85,12 +86,11 @@ def add(
     share: Annotated[
         str, typer.Argument(help="Fraction of the whole budget, such as 1/10.", metavar="SHARE")
     ],
-) -> wire.Token:
-    """Add an analyst with a share of the unallocated budget, and print a token."""
-    from sharewell import wire
-
+    out: TokenFile = None,
+) -> wire.Token | str:
+    """Add an analyst with a share of the unallocated budget, and print or write a token."""
     with connection.open_curator() as session:
-        return wire.Token(name=name, role="analyst", token=session.join(name, share))
+        return _deliver(name, lambda: session.join(name, share), out)
 
 
 @analyst_commands.command("remove")
@@ -124,12 +124,17 @@ def remove(
 
 @analyst_commands.command("token")
 @with_connection
-def token(connection: Connection, name: Name) -> wire.Token:
-    """Print a new token for an analyst, and revoke the previous one."""
-    from sharewell import wire
-
+def token(connection: Connection, name: Name, out: TokenFile = None) -> wire.Token | str:
+    """Print or write a new token for an analyst, and revoke the previous one."""
     with connection.open_curator() as session:
-        return wire.Token(name=name, role="analyst", token=session.token(name))
+        return _deliver(name, lambda: session.token(name), out)
+
+
+def _deliver(name: str, issue: Callable[[], str], out: str | None) -> wire.Token | str:
+    from sharewell import wire
+    from sharewell.cli.tokens import deliver_token
+
+    return deliver_token(lambda: wire.Token(name=name, role="analyst", token=issue()), out)
 
 
 @commands.command("close-round", rich_help_panel=PANEL)

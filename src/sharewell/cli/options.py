@@ -26,6 +26,9 @@ def flag(help: str, name: str, **settings: Any) -> Any:
 
 
 AsJson = Annotated[bool, flag("Print JSON.", "--json")]
+TokenFile = Annotated[
+    str | None, option("Write the token to a new file that only you can read.", "FILE", "--out")
+]
 Yes = Annotated[bool, flag("Do not ask for a confirmation.", "--yes")]
 
 

@@ -12,6 +12,7 @@ from sharewell.cli.options import (
     AsJson,
     ConfigArgument,
     ConfigOption,
+    TokenFile,
     complete_config,
     complete_ledger,
     complete_table,
@@ -191,13 +192,12 @@ def token(
     curator: Annotated[bool, flag("Fail unless NAME is a curator.", "--curator")] = False,
     revoke: Annotated[bool, flag("Revoke the token; issue none.", "--revoke")] = False,
     list_all: Annotated[bool, flag("List names, roles and tokens.", "--list")] = False,
-    out: Annotated[
-        str | None, option("Write the token to a new file that only you can read.", "FILE")
-    ] = None,
+    out: TokenFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Issue a token to an analyst or curator, and revoke the previous one."""
-    from sharewell.cli.tokens import issue_token, list_tokens, revoke_token
+    from sharewell.cli.render import print_reply
+    from sharewell.cli.tokens import deliver_token, issue_token, list_tokens, revoke_token
     from sharewell.config import read_config
 
     if list_all and name is not None:
@@ -212,4 +212,4 @@ def token(
     elif revoke:
         revoke_token(dataset, name, curator, as_json)
     else:
-        issue_token(dataset, name, curator, as_json, out)
+        print_reply(deliver_token(lambda: issue_token(dataset, name, curator), out), as_json)

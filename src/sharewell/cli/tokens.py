@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from sharewell import wire
@@ -16,21 +17,30 @@ from sharewell.service.ledger.files import create_private
 from sharewell.service.tokens import Principal, Role, TokenStore
 
 
-def issue_token(config: Config, name: str, curator: bool, as_json: bool, out: str | None) -> None:
-    """Issue a token to an analyst or curator, and print it or write it to a file."""
+def issue_token(config: Config, name: str, curator: bool) -> wire.Token:
+    """Issue a token to an analyst or curator."""
     role = _find_role(config, name, curator)
+    token = TokenStore(config.service.access).issue(name, role)
+    return wire.Token(name=name, role=role, token=token)
+
+
+def deliver_token(issue: Callable[[], wire.Token], out: str | None) -> wire.Token | str:
+    """Issue a token, to be printed or, if a file is named, written to it: then a message."""
     if out is None:
-        issued = TokenStore(config.service.access).issue(name, role)
-        print_reply(wire.Token(name=name, role=role, token=issued), as_json)
-        return
+        return issue()
     try:
         # First the file: a token that cannot be written must not revoke the previous one.
         with os.fdopen(create_private(Path(out)), "w", encoding="utf-8") as file:
-            file.write(TokenStore(config.service.access).issue(name, role) + "\n")
+            try:
+                issued = issue()
+            except BaseException:
+                os.unlink(out)
+                raise
+            file.write(issued.token + "\n")
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise RequestError(f"Cannot write {out!r}: {reason}.", hint="Name a new file.") from None
-    print_reply(f"Wrote a token for {role} {name} to {out}. Any previous token is revoked.", as_json)
+    return f"Wrote a token for {issued.role} {issued.name} to {out}. Any previous token is revoked."
 
 
 def revoke_token(config: Config, name: str, curator: bool, as_json: bool) -> None:
