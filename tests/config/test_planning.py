@@ -6,6 +6,8 @@ import csv
 import datetime as dt
 import json
 import re
+import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,10 @@ from sharewell.cli.render_config import show_init, show_init_view
 from sharewell.cli.render_plan import show_plan
 from sharewell.config import Config, parse_config, read_config
 from sharewell.config.check import check_config
-from sharewell.config.planning import compare_settings, recommend, with_settings
+from sharewell.config.planning import compare_settings, provisional_config, recommend, with_settings
+from sharewell.config.propose import propose
+from sharewell.sharing.plan import rank
+from sharewell.wire.text import format_cells
 
 RNG = np.random.default_rng(16)
 
@@ -164,3 +169,24 @@ def test_no_reserve_is_proposed_that_hardly_helps():
     small = [each for each in found if each.seed_fraction == Fraction(49, 50) and not each.budget.delta]
     assert small
     assert best.seed_fraction == 1 or best.paying_is_useful
+
+
+def test_another_threshold_judges_the_same_settings_anew():
+    """As if they were compared again: errors do not depend on the threshold."""
+    config = config_of("1", 10_000, 9, ["1/2", "1/3"])
+    again = replace(config, error_threshold=7.5)
+    expected = compare_settings(again)
+    found = [each.with_threshold(7.5) for each in compare_settings(config)]
+    assert sorted(found, key=rank) == expected
+    useful = {(each.seed, each.seed_fraction, each.query_budget): each for each in expected}
+    for each in found:
+        same = useful[each.seed, each.seed_fraction, each.query_budget]
+        assert each.paying_is_useful == same.paying_is_useful
+
+
+def test_a_table_with_more_cells_than_a_float_can_count_is_proposed(tmp_path):
+    columns = {f"c{at}": [str(row % 9) for row in range(9)] for at in range(330)}
+    source, target = Path(write_table(tmp_path / "table.csv", columns)), tmp_path / "sharewell.toml"
+    config = provisional_config(propose(source, target), target)
+    assert config.domain.cells > sys.float_info.max
+    assert f"# A{format_cells(config.domain.cells)[1:]}, the product of" in config.text

@@ -144,8 +144,29 @@ def test_the_default_workload_is_that_of_its_tables():
     domain = line_of(4, 3, 2)
     every = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
     found = squares_of(terms_of([table(domain, *levels) for levels in every]))
-    assert found == pytest.approx(workload_terms.default_squares(domain))
+    assert found == pytest.approx(workload_terms.default_squares(domain, 3))
     assert found == pytest.approx(squares_of(workload_terms.default_terms(domain)))
+
+
+def test_of_the_default_tables_by_two_attributes_the_smallest_are_parts_of_their_own():
+    domain = line_of(4, 3, 2, 9, 4)
+    every, some = (workload_terms.default_squares(domain, most) for most in (10, 4))
+    left_out = {0b01001, 0b01010, 0b01100, 0b11000, 0b10001, 0b10010}
+    assert {mask for _, mask in every} - {mask for _, mask in some} == left_out
+    assert some == {key: every[key] for key in some}
+
+
+def test_the_default_workload_has_tables_of_sums_too():
+    wage = Measure("wage", "wage", -10, 100, 5)
+    domain = Domain([Integer("a", 0, 2), Integer("b", 0, 3)], (wage,))
+    row = LinearQuery.of_vectors(domain, {2: np.array([0, 0, 1])})
+    tables = [
+        GroupedBlock(row, {at: range(n) for at, n in enumerate(domain.shape) if at in by})
+        for by in ({0}, {1})
+    ]
+    expected = squares_of(terms_of([row, *tables]))
+    found = workload_terms.default_squares(domain, 10)
+    assert {key: square for key, square in found.items() if key[0] == 2} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("queries", [workload.prefixes, workload.h2])

@@ -40,14 +40,12 @@ from sharewell.config.template import (
     write_proposal,
 )
 from sharewell.query.attribute import Attribute, Label
-from sharewell.wire.text import budget_unit, pluralize
+from sharewell.wire.text import budget_unit, format_cells, pluralize
 
 #: Settings that name files.
 FILES = ("ledger", "witness", "ledger_key", "access")
 #: Reading a file of so many bytes shows its progress.
 LARGE_FILE = 10_000_000
-#: A number of cells from here on is rounded.
-ROUNDED_CELLS = 10**12
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -98,7 +96,7 @@ def _plan_and_write(proposal: Proposal, target: Path, force: bool) -> None:
     marked = len(review_lines(text))
     lines = [
         f"Wrote {out}: {len(proposal.described):,} of {pluralize(len(proposal.columns), 'column')} "
-        f"are attributes, with {_cells(proposal.cells)}."
+        f"are attributes, with {format_cells(proposal.cells)}."
     ]
     if proposal.view:
         names = ", ".join(table.name for table in proposal.view.tables)
@@ -202,18 +200,9 @@ def _domain_table(config: Config) -> Table:
             (each.name, type(each).__name__.lower(), f"{each.size:,}", _values(each))
             for each in config.domain.attributes
         ),
-        title=f"{config.name}: {_cells(config.domain.cells)}",
+        title=f"{config.name}: {format_cells(config.domain.cells)}",
         caption="All of this is public. Other values are dropped, except in columns with `other`.",
     )
-
-
-def _cells(cells: int) -> str:
-    """A number of cells; one that is too long to read is rounded.
-
-    >>> _cells(4_800), _cells(123 * 10**28)
-    ('4,800 cells', 'about 1.2e+30 cells')
-    """
-    return pluralize(cells, "cell") if cells < ROUNDED_CELLS else f"about {cells:.1e} cells"
 
 
 def _measure_table(config: Config) -> Table:

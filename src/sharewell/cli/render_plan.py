@@ -24,7 +24,6 @@ from sharewell.config.forecast import (
 )
 from sharewell.config.planning import (
     NOISE,
-    cells_of,
     compare_settings,
     count_settings,
     numbers_of,
@@ -35,7 +34,7 @@ from sharewell.config.planning import (
     recommend,
 )
 from sharewell.sharing.plan import Candidate, not_compared, rank
-from sharewell.wire.text import pluralize
+from sharewell.wire.text import format_cells, pluralize
 
 RANKED = "Ranked by useful answers, averaged over the analysts, to a tenth of a percent; then by error."
 #: Comparing settings on fewer cells needs no message.
@@ -129,7 +128,8 @@ def comparing(config: Config) -> Iterator[Callable[[int, int], object]]:
     console = Console(stderr=True)
     if not console.is_terminal or console.is_dumb_terminal:
         if config.domain.size > QUICK_CELLS:
-            sys.stderr.write(f"Comparing {count_settings(config):,} settings on {cells_of(config)}.\n")
+            cells = format_cells(config.domain.cells)
+            sys.stderr.write(f"Comparing {count_settings(config):,} settings on {cells}.\n")
             sys.stderr.flush()
         yield lambda done, of: None
         return

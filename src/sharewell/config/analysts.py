@@ -120,11 +120,13 @@ def _assumed(domain: Domain) -> Iterator[GroupedBlock]:
         for levels in combinations(range(last), count)
         if (size := math.prod(len(cells[level]) for level in levels)) <= MAX_ASSUMED_GROUPS
     ]
+    rows: dict[int, LinearQuery] = {}
     for vector, levels, size in evenly(tables, MAX_ASSUMED_TABLES):
-        summed = {last: np.eye(1, domain.vectors, vector, dtype=np.int64)[0]} if vector else {}
-        rows = LinearQuery.of_vectors(domain, summed)
+        if vector not in rows:
+            summed = {last: np.eye(1, domain.vectors, vector, dtype=np.int64)[0]} if vector else {}
+            rows[vector] = LinearQuery.of_vectors(domain, summed)
         # Every group has a cell.
-        yield GroupedBlock(rows, {level: cells[level] for level in levels}, range(size))
+        yield GroupedBlock(rows[vector], {level: cells[level] for level in levels}, range(size))
 
 
 def _count_by(columns: str, domain: Domain) -> GroupedBlock:

@@ -5,7 +5,6 @@ Privacy: reads no row and spends nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -24,10 +23,9 @@ from sharewell.mechanisms.registry import MechanismFactory
 from sharewell.privacy.budget import Budget
 from sharewell.query.linear import LinearQuery
 from sharewell.sharing.plan import Candidate, asked_together, how_many, plan, rank, recommended
+from sharewell.wire.text import format_cells
 
 NOISE = {"pure": "Laplace", "zcdp": "Gaussian"}
-#: Larger numbers of cells are written with an exponent.
-MANY = 10**12
 #: The error thresholds that a proposal may have, in percent of the population; and which part of it the
 #: most precise answer must be within, since `check` looks at other questions too.
 PERCENTS = tuple(digit * 10**power for power in range(6) for digit in (1, 2, 5))
@@ -119,13 +117,17 @@ def propose_settings(
 
     Where no answer would be within one percent of the population, the threshold is raised.
     """
-    percent, least = PERCENTS[0], math.inf
-    while least > ROOM * proposal.population * percent / 100:
-        if math.isfinite(least):
-            percent = next(each for each in PERCENTS if ROOM * proposal.population * each / 100 >= least)
+    percent = PERCENTS[0]
+    config = provisional_config(proposal, target, percent)
+    found = compare_settings(config, watch, both_budgets(config))
+    best = recommend(config, found)
+    while best.least_error > ROOM * proposal.population * percent / 100:
+        wanted = best.least_error / (ROOM * proposal.population)
+        percent = next(each for each in PERCENTS if each / 100 >= wanted)
         config = provisional_config(proposal, target, percent)
-        best = recommend(config, compare_settings(config, watch, both_budgets(config)))
-        least = best.least_error
+        # Errors do not depend on the threshold.
+        found = sorted((each.with_threshold(config.error_threshold) for each in found), key=rank)
+        best = recommend(config, found)
     budget = best.budget
     why = [reason_for(config, best), outcome_of(config, best)]
     if percent > PERCENTS[0]:
@@ -180,7 +182,7 @@ def reason_for(config: Config, best: Candidate) -> str:
     if best.seed_fraction == 1:
         takes = "all of every share: a paid answer would hardly be more precise"
     return (
-        f"Best for {numbers:,} expected numbers on {cells_of(config)}: "
+        f"Best for {numbers:,} expected numbers on {format_cells(config.domain.cells)}: "
         f'{NOISE[best.budget.currency]} noise and seed = "{best.seed}". The seed takes {takes}.'
     )
 
@@ -196,12 +198,6 @@ def outcome_of(config: Config, best: Candidate) -> str:
 def _percent(part: float) -> str:
     """A percentage; 100 % only for exactly everything."""
     return f"{min(part, 0.99) if part < 1 - 1e-9 else 1:.0%}"
-
-
-def cells_of(config: Config) -> str:
-    """The number of cells in words, as `check` counts them."""
-    size = config.domain.cells
-    return f"{size:,} cells" if size < MANY else f"about {size:.0e} cells"
 
 
 def range_of(counts: Collection[int]) -> str:

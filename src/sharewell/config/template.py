@@ -27,6 +27,7 @@ from sharewell.mechanisms.cache_reconstruct import CacheReconstruct
 from sharewell.options import Option
 from sharewell.schedulers.registry import SCHEDULERS
 from sharewell.schedulers.round_robin import RoundRobin
+from sharewell.wire.text import format_cells
 
 #: The column of comments, and the maximum lengths of a line of list items and of any other line.
 COMMENT_AT, MAX_LIST_LINE, MAX_LINE = 34, 100, 116
@@ -275,8 +276,8 @@ def _budget(proposal: Proposal, settings: Settings) -> str:
 def _sizes(proposal: Proposal) -> str:
     """A comment on the number of cells."""
     sizes = [f"{_key(name)} {attribute.cells:,}" for name, attribute in proposal.described]
-    cells = f"{proposal.cells:,}" if proposal.cells < 10**12 else f"About {proposal.cells:.1e}"
-    head = f"# {cells} cells, the product of: "
+    cells = format_cells(proposal.cells)
+    head = f"# {cells[0].upper()}{cells[1:]}, the product of: "
     lines, line = [], head
     for size in sizes:
         if len(line) + len(size) > MAX_LIST_LINE and line != head:

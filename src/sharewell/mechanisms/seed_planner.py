@@ -48,6 +48,7 @@ from sharewell.mechanisms.workload_terms import (
     Vector,
     default_squares,
     default_terms,
+    largest_weights,
     levels_of,
     parts_of,
     squares_of,
@@ -100,7 +101,7 @@ def plan_seed(
 @lru_cache(maxsize=4)
 def default_plan(domain: Domain, currency: Currency, neighbours: Neighbours) -> Plan:
     """The plan for the default workload. Remembered: it is the floor of every donor's plan."""
-    return SeedPlanner(domain, currency, neighbours).of_squares(default_squares(domain))
+    return SeedPlanner(domain, currency, neighbours).of_squares(default_squares(domain, MOST_PARTS))
 
 
 def mixed(plans: Iterable[tuple[Plan, Fraction]]) -> Plan:
@@ -122,6 +123,7 @@ class SeedPlanner:
         self._currency = currency
         self._neighbours = neighbours
         self._dense = domain.size <= MOST_CELLS and not domain.measures
+        self._largest = largest_weights(domain)
         self._sensitivities: dict[tuple[tuple[int, ...], int, bool], int] = {}
 
     def of_terms(self, terms: Sequence[Term], floor: Fraction = Fraction(0)) -> Plan:
@@ -165,7 +167,7 @@ class SeedPlanner:
 
         Weights have a limit, and a sum in fine steps may be near it.
         """
-        largest = math.prod(self._shape[at] - 1 for at in levels_of(mask)) * self._largest(vector)
+        largest = math.prod(self._shape[at] - 1 for at in levels_of(mask)) * self._largest[vector]
         centred = mask > 0 and largest <= MAX_WEIGHT
         return MarginalPart(tuple(levels_of(mask)), vector, Fraction(1), centred)
 
@@ -174,10 +176,6 @@ class SeedPlanner:
         size = math.prod(self._shape[at] for at in part.attributes)
         sensitivity = self._sensitivity(part)
         return sensitivity / size if part.centred or not part.attributes else sensitivity * size
-
-    def _largest(self, vector: int) -> int:
-        """The largest weight of a row in a data vector."""
-        return max(abs(int(row[vector])) for row in self._domain.row_extremes([vector])) or 1
 
     def _within_limits(self, squares: Mapping[tuple[int, int], float]) -> list[tuple[int, int]]:
         """The parts to measure, smallest first, with all their subsets: no more rows than allowed."""
@@ -287,7 +285,7 @@ class SeedPlanner:
     ) -> Plan:
         """Weighted marginals, or on few cells p-Identity strategies, if those have less variance."""
         if floor:
-            default = default_squares(self._domain)
+            default = default_squares(self._domain, MOST_PARTS)
             least = [self._marginals(each, self._within_limits(each))[1] for each in (squares, default)]
             own, other = (1 - floor) / (least[0] or 1.0), floor / (least[1] or 1.0)
             squares = {

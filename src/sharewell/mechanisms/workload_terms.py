@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sharewell.mechanisms.marginal_seed import submasks
 from sharewell.mechanisms.products import QueryProduct, products_of
 from sharewell.query.block import Block, GroupedBlock
 from sharewell.query.domain import Domain
@@ -140,42 +139,49 @@ def _axes(one: QueryProduct, other: QueryProduct, shape: Sequence[int]) -> dict[
     return {at: Along(weights(one, at), weights(other, at)) for at in {**one.axes, **other.axes}}
 
 
-def _default_tables(domain: Domain) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """The default workload: data vectors, with tables by some attributes of so many cells.
+def default_squares(domain: Domain, most: int) -> dict[tuple[int, int], float]:
+    """g_U of the default workload, in closed form; of parts along two attributes, the `most` smallest.
 
-    The totals and the tables by one attribute, of counts and sums; the tables of counts by two.
+    The workload is the totals and the tables by one attribute, of counts and sums, and the tables of
+    counts by two. A table's rows give each U within it the product of n - 1 along U, over the square of
+    the number of its cells.
     """
-    shape, levels = domain.shape, range(len(domain.attributes))
-    for vector in range(domain.vectors):
-        for count in (0, 1) if vector else (0, 1, 2):
-            for table in combinations(levels, count):
-                cells = math.prod(shape[at] for at in table)
-                if cells <= MOST_TABLE_CELLS:
-                    yield vector, table, cells
+    squares = dict[tuple[int, int], float]()
+    sizes = np.array([attribute.size for attribute in domain.attributes], dtype=np.float64)
+    one_by_one = np.where(sizes <= MOST_TABLE_CELLS, 1.0 / sizes**2, 0.0)
+    pairs = np.outer(sizes, sizes)
+    two_by_two = np.where(pairs <= MOST_TABLE_CELLS, 1.0 / pairs**2, 0.0)
+    np.fill_diagonal(two_by_two, 0.0)
+    for vector, largest in enumerate(largest_weights(domain)):
+        along = one_by_one if vector else one_by_one + two_by_two.sum(axis=1)
+        total = 1 + one_by_one.sum() + (0.0 if vector else two_by_two.sum() / 2)
+        squares[vector, 0] = float(total) / largest**2
+        for level in np.flatnonzero(one_by_one).tolist():
+            squares[vector, 1 << level] = float((sizes[level] - 1) * along[level]) / largest**2
+    second, first = np.nonzero(np.tril(two_by_two))
+    smallest = np.lexsort((first, second, pairs[first, second]))[:most]
+    for i, j in zip(first[smallest].tolist(), second[smallest].tolist(), strict=True):
+        square = (sizes[i] - 1) * (sizes[j] - 1) * two_by_two[i, j]
+        squares[0, 1 << i | 1 << j] = float(square)
+    return squares
 
 
-def default_squares(domain: Domain) -> dict[tuple[int, int], float]:
-    """g_U of the default workload, in closed form.
-
-    A table's rows give each U within it the product of n - 1 along U, over the number of its cells.
-    """
-    squares: defaultdict[tuple[int, int], float] = defaultdict(float)
+def largest_weights(domain: Domain) -> list[int]:
+    """The largest weight of a row in each data vector."""
     every = range(domain.vectors)
-    largest = [max(abs(int(row[at])) for row in domain.row_extremes([at])) or 1 for at in every]
-    for vector, table, cells in _default_tables(domain):
-        for mask in submasks(sum(1 << at for at in table)):
-            square = math.prod(domain.shape[at] - 1 for at in levels_of(mask)) / cells**2
-            squares[vector, mask] += square / largest[vector] ** 2
-    return dict(squares)
+    return [max(abs(int(row[at])) for row in domain.row_extremes([at])) or 1 for at in every]
 
 
 def default_terms(domain: Domain) -> list[Term]:
     """The default workload of counts, table by table: the same as `default_squares`."""
-    along = [_same(np.eye(n, dtype=np.int64)) for n in domain.shape]
+    shape, levels = domain.shape, range(len(domain.attributes))
+    along = [_same(np.eye(n, dtype=np.int64)) for n in shape]
+    sets = [table for count in (0, 1, 2) for table in combinations(levels, count)]
+    sized = [(table, math.prod(shape[at] for at in table)) for table in sets]
     return [
         Term(0, 1 / cells, {at: along[at] for at in table})
-        for vector, table, cells in _default_tables(domain)
-        if not vector
+        for table, cells in sized
+        if cells <= MOST_TABLE_CELLS
     ]
 
 

@@ -189,6 +189,9 @@ def extremes(root: Node, of_last: Callable[[Weights], tuple[int, int]] | None = 
             continue
         above = {}
         for node in nodes:
+            if len(node.starts) == 1:
+                above[node] = below[node.children[0]]  # The only weight of a primitive node is 1.
+                continue
             ends = [below[child] for child in node.children]
             found = [weight * end for _, _, weight, at in node.runs for end in ends[at]]
             above[node] = min(found), max(found)

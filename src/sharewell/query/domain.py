@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sharewell.errors import DomainError, DomainTooLarge, QueryTooComplex
 from sharewell.query.attribute import Attribute, Bins, Category, Label
 from sharewell.query.measure import Measure, MeasureProduct
+from sharewell.wire.text import format_cells
 
 #: The maximum number of cells of a data vector: 1 GiB of counts.
 MAX_CELLS = 2**27
@@ -316,8 +317,8 @@ class Domain:
             largest = sorted(self.attributes, key=lambda a: -a.size)
             sizes = ", ".join(f"{a.name} ({a.size:,})" for a in largest if a.size > 1)
             raise DomainTooLarge(
-                f"The domain has {self.size:,} cells; the limit is {MAX_CELLS:,}. It is the product of "
-                f"{sizes}.",
+                f"The domain has {format_cells(self.size)}; the limit is {MAX_CELLS:,}. "
+                f"It is the product of {sizes}.",
                 hint="Use coarser bins for the largest attributes, or remove one.",
             )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +72,35 @@ def _evenly(count: int, most: int) -> list[int]:
     return [at * count // min(count, most) for at in range(min(count, most))]
 
 
+class KnownNumbers(NamedTuple):
+    """What is known of a question's numbers from a seed, and from a measurement of their own.
+
+    Both are measured for the REFERENCE. Numbers that count no cell are left out: they are public.
+    """
+
+    #: How many numbers there are, and the places of those that are not left out.
+    numbers: int
+    places: list[int]
+    #: The rows that the numbers are multiples of, which of them are seed rows, and the multiples.
+    rows: tuple[str, ...]
+    is_seed_row: NDArray[np.bool_]
+    scales: NDArray[np.float64]
+    #: The same over the largest weight: errors of sums are counted in rows.
+    in_rows: NDArray[np.float64]
+    #: The variances of the rows: those from the seed are infinite where it leaves them open.
+    seeded: NDArray[np.float64]
+    alone: NDArray[np.float64]
+
+
 class SeedErrors:
-    """What a seed knows of every query when it is measured for the REFERENCE.
+    """What a seed knows of every question when it is measured for the REFERENCE.
 
     Privacy: costs nothing; no row is read.
     """
 
     def __init__(self, seed: Strategy | MarginalSeed, curator: Curator) -> None:
         self._seed = seed
+        self._domain = curator.domain
         self._curator = curator
         known = Measurements(seed)
         noise = _reference_variances(seed, curator)
@@ -90,27 +111,39 @@ class SeedErrors:
         self._prior, rows = known.prior()
         #: Whether the rows leave something open without a closed form.
         self._unknown = rows is not None
-        self._known: dict[str, tuple[bool, float]] = {}
-        self._alone: dict[tuple[str, ...], NDArray[np.float64]] = {}
+        #: By the identity of the question, which is kept.
+        self._known: dict[int, tuple[Question, KnownNumbers]] = {}
 
-    def alone(self, rows: Sequence[LinearQuery]) -> NDArray[np.float64]:
-        """The variances of primitive queries that are measured together for the REFERENCE."""
-        key = tuple(row.key for row in rows)
-        if key not in self._alone:
-            block = ParallelBlock(self._curator.domain, rows)
-            self._alone[key] = _reference_variances(block, self._curator)
-        return self._alone[key]
+    def of(self, question: Question) -> KnownNumbers:
+        """What is known of a question's numbers; remembered."""
+        if id(question) not in self._known:
+            self._known[id(question)] = question, self._of(question)
+        return self._known[id(question)][1]
 
-    def of(self, row: LinearQuery) -> tuple[bool, float]:
-        """Whether a primitive query is a row of the seed, and its variance; infinite if it is open."""
-        found = self._known.get(row.key)
-        if found is None:
-            is_open = self._unknown or (
-                isinstance(self._prior, MarginalPrior) and not self._prior.determines(row)
-            )
-            variance = math.inf if is_open else self._prior.variances([row]).item()
-            found = self._known[row.key] = self._seed.row_of(row) is not None, variance
-        return found
+    def _of(self, question: Question) -> KnownNumbers:
+        asked = Block(self._domain, [question]) if isinstance(question, LinearQuery) else question
+        if not isinstance(asked, ParallelBlock):
+            asked = ParallelBlock(self._domain, asked.queries)
+        block, places = asked.filled
+        rows = block.primitive
+        seeded = np.full(len(rows), math.inf)
+        if closed := [at for at, row in enumerate(rows) if not self._is_open(row)]:
+            seeded[closed] = self._prior.variances([rows[at] for at in closed])
+        return KnownNumbers(
+            len(asked),
+            list(places),
+            tuple(row.key for row in rows),
+            np.array([self._seed.row_of(row) is not None for row in rows], dtype=bool),
+            np.array([abs(float(query.scale)) for query in block]),
+            np.array([abs(float(query.scale)) / float(query.max_abs) for query in block]),
+            seeded,
+            _reference_variances(rows, self._curator) if len(rows) else np.zeros(0),
+        )
+
+    def _is_open(self, row: LinearQuery) -> bool:
+        return self._unknown or (
+            isinstance(self._prior, MarginalPrior) and not self._prior.determines(row)
+        )
 
     def factor(self, cost: Fraction) -> float:
         """By how much all variances differ from those for the REFERENCE; infinite for no cost."""
@@ -188,7 +221,7 @@ def errors_of(
     neighbours: Neighbours = "add-remove",
     max_rows_per_person: int = 1,
     sample: Mapping[str, float] | None = None,
-) -> list[tuple[float, ...]]:
+) -> list[NDArray[np.float64]]:
     """The standard errors of all questions of a stream; those that nothing determines are infinite.
 
     `sample` says which part of an analyst's questions the stream has: they pay for the same part of what
@@ -202,28 +235,24 @@ def errors_of(
     paid = {name: int(share * (1 - seed_fraction) / query_budget) for name, share in shares.items()}
     left = {name: count * (sample or {}).get(name, 1.0) for name, count in paid.items()}
     bought: dict[str, float] = {}
-    seeded = math.isfinite(factor)
-
-    def error(query: LinearQuery) -> float:
-        if query.is_zero:
-            return 0.0
-        row = query.primitive
-        both = factor * known.of(row)[1], bought.get(row.key, math.inf)
-        precision = sum(1 / max(variance, LEAST_VARIANCE) for variance in both)
-        return abs(float(query.scale)) / math.sqrt(precision) if precision else math.inf
-
-    found = []
+    is_seeded, found = math.isfinite(factor), []
     for analyst, question in stream:
-        queries = [question] if isinstance(question, LinearQuery) else list(question)
-        rows = {query.primitive.key: query.primitive for query in queries if not query.is_zero}
-        free = {key for key, row in rows.items() if seeded and known.of(row)[0]}
-        fresh = [row for key, row in rows.items() if key not in bought and key not in free]
+        asked = known.of(question)
+        not_free = ~asked.is_seed_row if is_seeded else np.ones_like(asked.is_seed_row)
+        fresh = [at for at in np.flatnonzero(not_free).tolist() if asked.rows[at] not in bought]
         if fresh and left[analyst] >= 0.5:
             left[analyst] -= 1
-            noise = price * known.alone(fresh)
-            bought.update(zip((row.key for row in fresh), noise.tolist(), strict=True))
-        found.append(tuple(error(query) for query in queries))
+            bought |= {asked.rows[at]: price * float(asked.alone[at]) for at in fresh}
+        own = np.array([bought.get(row, math.inf) for row in asked.rows])
+        found.append(np.zeros(asked.numbers))
+        found[-1][asked.places] = asked.scales * np.sqrt(_together(factor * asked.seeded, own))
     return found
+
+
+def _together(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The variances of what is known from two independent estimates."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1 / (1 / np.fmax(one, LEAST_VARIANCE) + 1 / np.fmax(other, LEAST_VARIANCE)))
 
 
 class FirstOffers:
@@ -235,39 +264,31 @@ class FirstOffers:
     def __init__(self, domain: Domain, known: SeedErrors, questions: Iterable[Question]) -> None:
         self._known = known
         cell = LinearQuery.cell(domain, domain.vectors * (domain.cells // 2))
-        groups = ([cell], [LinearQuery.all(domain)], list(questions))
+        groups = ([cell], [LinearQuery.all(domain)], questions)
         #: For each group, the variances for the REFERENCE of all its numbers: free, and paid for alone.
-        self._groups = [_first_variances(group, known) for group in groups]
+        self._groups = [_first_variances(map(known.of, group)) for group in groups]
 
     def errors(self, donation: Fraction, price: Fraction) -> list[tuple[float, float]]:
         """The root mean square error of each group's answers, free and paid; a price of 0 is none."""
         found = []
         for free, alone in self._groups:
             seeded = free * self._known.factor(donation) if donation else np.full_like(free, math.inf)
-            with np.errstate(divide="ignore"):
-                paid = 1 / (1 / seeded + 1 / (alone * self._known.factor(price)))
+            paid = _together(seeded, alone * self._known.factor(price))
             if len(free):
                 found.append((math.sqrt(float(seeded.mean())), math.sqrt(float(paid.mean()))))
         return found
 
 
 def _first_variances(
-    questions: Iterable[Question], known: SeedErrors
+    questions: Iterable[KnownNumbers],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The variances, in rows, of the numbers of some questions: from the seed, and measured alone."""
-    free, alone = list[float](), list[float]()
-    for question in questions:
-        queries = [question] if isinstance(question, LinearQuery) else list(question)
-        queries = [query for query in queries if not query.is_zero]
-        rows = {query.primitive.key: query.primitive for query in queries}
-        fresh = [row for row in rows.values() if not known.of(row)[0]]
-        noise = known.alone(fresh).tolist() if fresh else ()
-        bought = dict(zip((row.key for row in fresh), noise, strict=True))
-        for query in queries:
-            row, unit = query.primitive, (float(query.scale) / (float(query.max_abs) or 1.0)) ** 2
-            free.append(unit * known.of(row)[1])
-            alone.append(unit * float(bought.get(row.key, math.inf)))
-    return np.array(free), np.array(alone)
+    free, alone = [np.zeros(0)], [np.zeros(0)]
+    for asked in questions:
+        free.append(asked.in_rows**2 * asked.seeded)
+        # A row of the seed is not for sale.
+        alone.append(asked.in_rows**2 * np.where(asked.is_seed_row, math.inf, asked.alone))
+    return np.concatenate(free), np.concatenate(alone)
 
 
 def has_rows_within(domain: Domain, sets: Sequence[Sequence[int]], most: int) -> bool:

@@ -16,6 +16,7 @@ from itertools import combinations, product, zip_longest
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sharewell.errors import PrivacyError, SharingError
 from sharewell.mechanisms import seed as seeds
@@ -26,7 +27,6 @@ from sharewell.privacy.budget import Amount, Budget, amount
 from sharewell.query.block import Block, Neighbours
 from sharewell.query.domain import MAX_CELLS, Domain
 from sharewell.query.linear import LinearQuery
-from sharewell.sharing.certificate import outcomes
 from sharewell.sharing.closed_form import (
     MOST_NUMBERS,
     MOST_QUESTIONS,
@@ -36,7 +36,7 @@ from sharewell.sharing.closed_form import (
     sampled,
     seed_errors,
 )
-from sharewell.sharing.collective import Ask, expected_errors
+from sharewell.sharing.collective import expected_errors
 
 #: Defaults: the part of a share that goes to the seed, and the number of queries that the rest pays for.
 SEED_FRACTIONS = ("1/4", "1/2", "3/4", "9/10", "49/50", "1")
@@ -73,6 +73,12 @@ class Candidate:
     #: Whether paying makes some first answer clearly more precise, and then within the threshold.
     paying_helps: bool = field(default=True, compare=False)
     paying_is_useful: bool = field(default=True, compare=False)
+    #: What this follows from, in rows: by analyst, the errors of every question's numbers; and those of
+    #: first answers, free and paid.
+    errors: Mapping[str, Sequence[NDArray[np.float64]]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    offered: Sequence[tuple[float, float]] = field(default=(), compare=False, repr=False)
 
     @property
     def average(self) -> float:
@@ -83,6 +89,16 @@ class Candidate:
     def worst(self) -> float:
         """The expected part for the worst-off analyst."""
         return min(self.within.values())
+
+    def with_threshold(self, threshold: float) -> Candidate:
+        """The same settings, judged by another error threshold in rows."""
+        within = {
+            # Every question counts once, whatever the number of its rows.
+            analyst: float(np.mean([_chance_within(threshold, each) for each in errors]))
+            for analyst, errors in self.errors.items()
+        }
+        useful = helps(pair for pair in self.offered if pair[1] <= threshold)
+        return replace(self, within=within, paying_is_useful=useful)
 
 
 def plan(
@@ -131,17 +147,9 @@ def plan(
             stream, errors = judge(strategy, part, price)
         except PrivacyError:
             continue  # A sum would need more noise than there may be.
-        setting = strategy.name, part, price
-        candidate = evaluate(setting, budget, stream, errors, error_threshold)
         offered = paying(strategy, part, price if part < 1 else Fraction(0))
-        found.append(
-            replace(
-                candidate,
-                least_error=min(map(min, offered)),
-                paying_helps=helps(offered),
-                paying_is_useful=helps(pair for pair in offered if pair[1] <= error_threshold),
-            )
-        )
+        setting = strategy.name, part, price
+        found.append(evaluate(setting, budget, stream, errors, error_threshold, offered))
     if not found:
         raise SharingError(
             "None of the settings compared can be measured: the noise would exceed its limit.",
@@ -380,21 +388,44 @@ def evaluate(
     stream: Sequence[tuple[str, Question]],
     errors: Sequence[float | tuple[float, ...] | None],
     threshold: float,
+    offered: Sequence[tuple[float, float]] = (),
 ) -> Candidate:
-    """The candidate of a seed, a seed fraction and a query budget, from the errors of a stream."""
-    within: dict[str, list[float]] = {}
-    squares: list[float] = []
-    for (analyst, question), found in zip(stream, errors, strict=True):
-        numbers = np.atleast_1d(np.asarray(found, dtype=np.float64)).tolist()
-        judged = outcomes(Ask(analyst, question).queries, numbers)
-        # In rows: as many of the query's largest weight.
-        each = [outcome.error / (float(outcome.query.max_abs) or 1) for outcome in judged]
-        chances = [math.erf(threshold / (error * math.sqrt(2))) if error else 1.0 for error in each]
-        # Every question counts once, whatever the number of its rows.
-        within.setdefault(analyst, []).append(float(np.mean(chances)) if chances else 1.0)
-        finite = [error**2 for error in each if math.isfinite(error)]
-        squares += [float(np.mean(finite))] if finite else []
+    """The candidate of a seed, a seed fraction and a query budget, from the errors of a stream.
+
+    `offered` are the errors of first answers, free and paid.
+    """
+    in_rows: dict[str, list[NDArray[np.float64]]] = {}
+    for (analyst, question), errors_of_one in zip(stream, errors, strict=True):
+        units = _largest_weights(question)
+        each = np.atleast_1d(np.asarray(errors_of_one, dtype=np.float64)) / units
+        in_rows.setdefault(analyst, []).append(each[np.isfinite(units)])
+    squares = [
+        float(np.mean(finite**2))
+        for each in in_rows.values()
+        for one in each
+        if (finite := one[np.isfinite(one)]).size
+    ]
     typical = math.sqrt(float(np.mean(squares))) if squares else math.inf
-    averages = {analyst: float(np.mean(chances)) for analyst, chances in within.items()}
-    seed, seed_fraction, query_budget = setting
-    return Candidate(seed, seed_fraction, query_budget, averages, typical, budget)
+    candidate = Candidate(
+        *setting,
+        within={},
+        typical_error=typical,
+        budget=budget,
+        least_error=min(map(min, offered), default=0.0),
+        paying_helps=helps(offered),
+        errors=in_rows,
+        offered=offered,
+    )
+    return candidate.with_threshold(threshold)
+
+
+def _largest_weights(question: Question) -> NDArray[np.float64]:
+    """The largest weight of each query, in whose multiples its error is counted; infinite for none."""
+    queries = [question] if isinstance(question, LinearQuery) else question
+    return np.array([float(query.max_abs) or math.inf for query in queries])
+
+
+def _chance_within(threshold: float, errors: NDArray[np.float64]) -> float:
+    """The probability that a normal error is within a threshold, on average."""
+    chances = [math.erf(threshold / (error * math.sqrt(2))) if error else 1.0 for error in errors]
+    return float(np.mean(chances)) if chances else 1.0

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from sharewell import errors
 from sharewell.errors import Location, SharewellError, Suggestion
-from sharewell.wire.text import budget_unit, format_amount, format_number, pluralize
+from sharewell.wire.text import budget_unit, format_amount, format_cells, format_number, pluralize
 
 
 class Message(BaseModel):
@@ -207,10 +207,10 @@ class DatasetInfo(Message):
         unit = f", each {self.privacy_unit} counted once" if self.privacy_unit else ""
         paused = ", paused" if self.paused else ""
         columns: tuple[AttributeInfo | MeasureInfo, ...] = (*self.attributes, *self.measures)
-        width = max((len(each.name) for each in columns), default=0)
+        width, cells = max((len(each.name) for each in columns), default=0), format_cells(self.cells)
         return "\n".join(
             (
-                f"{self.name}: {self.cells:,} cells, {budget}, {self.mechanism}{cost}{unit}{paused}",
+                f"{self.name}: {cells}, {budget}, {self.mechanism}{cost}{unit}{paused}",
                 *(f"  {each.name.ljust(width)}  {each!r}" for each in columns),
             )
         )

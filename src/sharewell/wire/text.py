@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 #: Fractions with larger denominators are shown as decimals: 24355970357/1000000000000 is unreadable.
 LARGEST_DENOMINATOR = 10_000
+#: Numbers of cells from here on are rounded.
+ROUNDED = 10**12
 
 
 def format_number(value: float | None, error: float | None = None) -> str:
@@ -66,6 +69,17 @@ def format_group_sizes(sizes: Sequence[int] | None) -> str:
     different = list(dict.fromkeys(sizes))
     groups = "groups" if len(different) > 1 else "a group"
     return f" for {groups} of {' to '.join(f'{size:,}' for size in different)}"
+
+
+def format_cells(cells: int) -> str:
+    """Format a number of cells; one that is too long to read is rounded.
+
+    >>> format_cells(1), format_cells(4_800), format_cells(123 * 10**28), format_cells(2**19_999)
+    ('1 cell', '4,800 cells', 'about 1.2e+30 cells', 'about 2.0e+6020 cells')
+    """
+    if cells < ROUNDED:
+        return pluralize(cells, "cell")
+    return f"about {Decimal(cells):.1e} cells"  # No float is so large.
 
 
 def format_label(label: Any) -> str:
