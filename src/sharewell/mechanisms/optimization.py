@@ -19,9 +19,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from sharewell.mechanisms.kronecker import written_out
 from sharewell.mechanisms.strategy import Rows
@@ -53,7 +53,7 @@ def p_identity(gram: Vector, bits: int, starts: int = 3) -> Rows:
     # The starts are fixed, so that a strategy is the same wherever and whenever it is computed.
     rng = np.random.default_rng(0)
     found = [
-        minimize(
+        scipy.optimize.minimize(
             _error_and_gradient,
             rng.random(extra * size),
             args=(gram / np.trace(gram),),
@@ -116,7 +116,9 @@ def best_matrix(gram: Vector) -> Vector:
     values, vectors = np.linalg.eigh(gram)
     start = (vectors * np.maximum(values, RIDGE) ** 0.25) @ vectors.T
     start /= np.linalg.norm(start, axis=1, keepdims=True)
-    found = minimize(variance, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 150})
+    found = scipy.optimize.minimize(
+        variance, start.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 150}
+    )
     rows = found.x.reshape(size, size)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows @ rows.T)
@@ -187,7 +189,7 @@ def best_amounts(
         return math.log(total), amounts * (slope - slope @ amounts) / total
 
     starts = [np.zeros(len(widths)), *(-4.0 * (widths != width) for width in np.unique(widths)[-4:])]
-    found = [minimize(variance, start, jac=True, method="L-BFGS-B") for start in starts]
+    found = [scipy.optimize.minimize(variance, start, jac=True, method="L-BFGS-B") for start in starts]
     best = min(found, key=lambda each: float(each.fun))
     amounts = np.exp(best.x - best.x.max())
     return amounts / amounts.sum(), math.exp(float(best.fun))

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, get_args
 
-from scipy.optimize import minimize_scalar
+import scipy
 
 from sharewell.errors import PrivacyError
 
@@ -112,7 +112,10 @@ def delta_of(rho: float, epsilon: float) -> float:
         order = excess + 1
         return excess * (order * rho - epsilon) - log_order + order * (log_order - math.log(order))
 
-    best = minimize_scalar(log_delta, bounds=(-20.0, 40.0), method="bounded", options={"xatol": 1e-10})
+    # SciPy loads this part here, and not for servers of budgets that need no conversion.
+    best = scipy.optimize.minimize_scalar(
+        log_delta, bounds=(-20.0, 40.0), method="bounded", options={"xatol": 1e-10}
+    )
     return math.exp(min(0.0, float(best.fun)))
 
 

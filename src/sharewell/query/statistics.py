@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 Ends = Sequence[tuple[Fraction, Fraction]]
 
@@ -34,7 +34,7 @@ def quantile(
         return None
     totals: Sequence[Any] = list(accumulate(counts))
     if any(count < 0 for count in counts):
-        fitted = isotonic_regression(np.maximum(np.array(totals, dtype=float), 0.0)).x
+        fitted = scipy.optimize.isotonic_regression(np.maximum(np.array(totals, dtype=float), 0.0)).x
         totals = fitted.tolist()
     rows = totals[-1] if totals else 0
     if not rows > 0:
