@@ -83,13 +83,15 @@ def test_the_groups_of_several_columns_are_sets_of_cells(text, measures):
     domain = Domain(DOMAIN.attributes, measures)
     statement = compile_sql(f"SELECT {text} AS g, COUNT(*) FROM people GROUP BY g", domain)
     shape = tuple(attribute.size for attribute in domain.attributes)
-    expected: dict[object, LinearQuery] = {}
+    cells: dict[object, np.ndarray] = {}
     for cell in itertools.product(*map(range, shape)):
-        label = GROUPS[text](*cell)
-        one = LinearQuery.of(
-            domain, **{a.name: [at] for a, at in zip(domain.attributes, cell, strict=True)}
-        )
-        expected[label] = expected[label] | one if label in expected else one
+        cells.setdefault(GROUPS[text](*cell), np.zeros(shape, dtype=int))[cell] = 1
+    rows = np.zeros(domain.vectors, dtype=int)
+    rows[0] = 1
+    expected = {
+        label: LinearQuery.from_vector(domain, np.multiply.outer(chosen, rows).ravel())
+        for label, chosen in cells.items()
+    }
     assert (
         dict(zip([label for (label,) in statement.group_labels], statement.queries, strict=True))
         == expected
