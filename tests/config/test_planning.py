@@ -90,7 +90,7 @@ def test_init_proposes_what_plan_recommends_and_check_accepts(tmp_path, capsys, 
     best = recommended_by_plan(out, capsys)
     # Two lines: why, and what it buys.
     assert f'{best["noise"]} noise and seed = "{best["seed"]}".' in said
-    bought = re.search(r"About (\d+)% of the expected answers are within [\d,.]+ rows.*; (.*)\.\n", said)
+    bought = re.search(r"About (\d+) % of the expected answers are within \S+ rows.*; (.*)\.\n", said)
     assert bought is not None
     paid = max(best["paid_questions"].values())
     assert bought[2] == (f"{paid} paid questions each" if paid else "no question has to be paid for")

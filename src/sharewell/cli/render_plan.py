@@ -101,7 +101,7 @@ def _other_noise(found: Sequence[Candidate], best: Candidate) -> str:
     how = f"a delta of {float(other.delta):g}" if other.delta else "no delta"
     return (
         f"All of these have {NOISE[best.budget.currency]} noise. With {NOISE[other.currency]} noise and "
-        f"{how}, at best {others[0].average:.1%} of the answers are useful."
+        f"{how}, at best {100 * others[0].average:.1f} % of the answers are useful."
     )
 
 

@@ -27,8 +27,8 @@ SINGULARS = {"actions of curators": "action of a curator", "entries": "entry"}
 PURPOSES = {
     "chain": "no event changed, missing or moved",
     "accounts": "no share overspent, every release paid for",
-    "questions": "each asked once, ended once, in turn",
-    "answers": "they follow from the released values",
+    "questions": "each asked once and ended once, in order",
+    "answers": "each follows from released values",
     "certificate": "no proven promise is broken",
 }
 

@@ -197,7 +197,7 @@ def outcome_of(config: Config, best: Candidate) -> str:
 
 def _percent(part: float) -> str:
     """A percentage; 100 % only for exactly everything."""
-    return f"{min(part, 0.99) if part < 1 - 1e-9 else 1:.0%}"
+    return f"{100 * min(part, 0.99) if part < 1 - 1e-9 else 100:.0f} %"
 
 
 def range_of(counts: Collection[int]) -> str:

@@ -261,7 +261,7 @@ export function Results() {
       {!ticket && (
         <div class="empty">
           <h2>{history.value?.length ? "Ask a question" : "Ask the first question"}</h2>
-          <p>Type SQL above, build it with the form, or click a column. Every answer comes with its error, and its price is shown before.</p>
+          <p>Type SQL above, build it with the form, or click a column. You see the price and the error of an answer before you ask.</p>
           {dataset.value && <Examples />}
         </div>
       )}
