@@ -83,7 +83,7 @@ def babble(handler: Handler) -> None:
 
 def stall(handler: Handler) -> None:
     """Say nothing for as long as the test lasts."""
-    handler.server.over.wait(30)
+    handler.server.over.wait(120)
     handler.hang_up()
 
 

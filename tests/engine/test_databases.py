@@ -139,13 +139,13 @@ def test_what_goes_wrong_with_a_clickhouse_server_is_a_sentence(chdb, monkeypatc
         assert "change settings" in refusal(server.address).message
         server.fixed = set()
         assert "no table 'others'" in refusal(server.address, table="others").message
-        engine = open_source(server.address, ["age"], table="people", timeout=30)
+        engine = open_source(server.address, ["age"], table="people", timeout=120)
         chdb.command("DROP TABLE people")
         with pytest.raises(SourceError, match="Cannot read the table people"):
             engine.fetch(cell_counts(AGE, engine))
         engine.close()
         fill_clickhouse(chdb, pa.table({"age": [1]}))
-        engine = open_source(server.address, ["age"], table="people", timeout=30)
+        engine = open_source(server.address, ["age"], table="people", timeout=120)
         engine.timeout = 0.5  # type: ignore[attr-defined]
         server.going.clear()
         with pytest.raises(SourceError, match="Cannot read the table people"):

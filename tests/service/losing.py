@@ -106,7 +106,7 @@ def use(config: Config, questions: list[tuple[str, str]] = QUESTIONS) -> dict[st
     """Ask questions, and return what each analyst has spent."""
     with DatasetService.open(config) as service:
         for analyst, sql in questions:
-            service.ask(analyst, sql, timeout=30)
+            service.ask(analyst, sql, timeout=120)
         return {name: status(service, name).spent for name in service.analyst_names}
 
 

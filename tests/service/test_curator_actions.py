@@ -65,7 +65,7 @@ def test_what_is_done_on_the_command_line_is_stored_by_the_next_start(config):
 def test_what_is_done_beside_a_running_service_is_stored_with_the_next_question(config):
     with DatasetService.open(config) as service:
         TokenStore(config.service.access).issue("ben", "analyst")
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
         service.done("ann")
         TokenStore(config.service.access).revoke("ben", "analyst")
         service.token("cleo", "curator")

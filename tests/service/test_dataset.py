@@ -642,7 +642,7 @@ def test_one_may_wait_for_the_last_writer_to_go(tmp_path):
     ledger = open_ledger(config.service.ledger, create=True)
     later = threading.Timer(0.2, ledger.close)
     later.start()
-    DatasetService.open(config, wait=30).close()
+    DatasetService.open(config, wait=120).close()
     later.join()
 
 

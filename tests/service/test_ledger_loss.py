@@ -159,7 +159,7 @@ def test_a_lost_ledger_is_recovered_with_everything_spent(place, config):
             now = status(service, name)
             # The seed is bought again, from what is left.
             assert spent[name] <= now.spent <= now.share
-        assert service.ask("ann", count(1, 2), pay=False, timeout=30).answers
+        assert service.ask("ann", count(1, 2), pay=False, timeout=120).answers
         with pytest.raises(SharewellError, match="certificate"):
             service.certificate()
     found = verified(config)
@@ -172,8 +172,8 @@ def test_a_recovery_books_the_difference_and_grants_lost_shares(place, config):
     backup = place.backup()
     with DatasetService.open(config) as service:
         service.join(wire.Newcomer(name="dora", share="1/8"))
-        service.ask("dora", count(2, 7), timeout=30)
-        service.ask("ann", count(5, 6), timeout=30)
+        service.ask("dora", count(2, 7), timeout=120)
+        service.ask("ann", count(5, 6), timeout=120)
         after = {name: status(service, name).spent for name in service.analyst_names}
     place.restore(backup)
     found = recover(config)
@@ -260,7 +260,7 @@ def test_a_ledger_of_before_is_adopted(place, config):
 
 def test_a_removed_analyst_stays_removed(place, config):
     with DatasetService.open(config) as service:
-        service.ask("ben", count(3, 9), timeout=30)
+        service.ask("ben", count(3, 9), timeout=120)
         service.leave("ben")
     backup = place.backup()
     with DatasetService.open(config) as service:
@@ -272,8 +272,8 @@ def test_a_removed_analyst_stays_removed(place, config):
         with DatasetService.open(config) as service:
             assert service.analyst_names == ("ann",)
             with pytest.raises(SharewellError, match="ben"):
-                service.ask("ben", count(1, 2), timeout=30)
-            service.ask("ann", count(0, 4), timeout=30)
+                service.ask("ben", count(1, 2), timeout=120)
+            service.ask("ann", count(0, 4), timeout=120)
         assert verified(config).findings == []
 
 
@@ -321,7 +321,7 @@ def standby(database: DatabasePlace, folder, *, shared: bool = True) -> Config:
 def test_a_standby_continues_with_the_shared_witness(database, tmp_path):
     config, other = database.config, standby(database, tmp_path / "standby")
     with DatasetService.open(config) as service:
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
         spent = status(service, "ann").spent
         with pytest.raises(LedgerInUse):
             DatasetService.open(other)
@@ -344,7 +344,7 @@ def test_a_standby_that_takes_over_stops_the_first_server(database, tmp_path, mo
     """As between hosts that do not see each other's locks, when the server ended the first's session."""
     config, other = database.config, standby(database, tmp_path / "standby")
     with DatasetService.open(config) as service:
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
         database.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE application_name LIKE 'sharewell%' AND datname = current_database()"
@@ -356,7 +356,7 @@ def test_a_standby_that_takes_over_stops_the_first_server(database, tmp_path, mo
         before = events(config)
         for _ in range(2):
             with pytest.raises(SharewellError):
-                service.ask("ben", count(11, 13), timeout=30)
+                service.ask("ben", count(11, 13), timeout=120)
         assert events(config) == before
     assert use(config, []) == spent
 

@@ -152,7 +152,7 @@ def test_a_temporary_ledger_is_for_sources_that_were_never_begun(config, caplog)
     config.witness.unlink()
     Path(config.service.ledger).unlink()
     with DatasetService.open(config, temporary=True) as service:
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
     assert "temporary ledger" in caplog.text
     assert not config.witness.exists()
     assert not Path(config.service.ledger).exists()
@@ -189,7 +189,7 @@ def test_an_old_copy_is_not_adopted_with_another_witness(config):
 def test_while_a_dataset_is_served_no_other_ledger_takes_its_witness(config, act):
     other = renamed(config)
     with DatasetService.open(config) as service:
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
         seen = config.witness.read_bytes()
         if act in (adopt, DatasetService.open):
             shutil.copy(ledger_file(config), ledger_file(other))
@@ -199,7 +199,7 @@ def test_while_a_dataset_is_served_no_other_ledger_takes_its_witness(config, act
             act(other)
         assert ledger_file(other).exists() == (act in (adopt, DatasetService.open))
         config.witness.write_bytes(seen)
-        service.ask("ben", count(3, 9), timeout=30)
+        service.ask("ben", count(3, 9), timeout=120)
     use(config)
 
 
@@ -207,7 +207,7 @@ def test_a_server_whose_witness_was_taken_over_sells_nothing_more(tmp_path, conf
     """As with a witness on a disk that two hosts share, and where a lock does not hold."""
     other = renamed(config)
     with DatasetService.open(config) as service:
-        service.ask("ann", count(0, 4), timeout=30)
+        service.ask("ann", count(0, 4), timeout=120)
         unlocked = iter(tmp_path / f"{at}" for at in range(9))
         monkeypatch.setattr(
             lifecycle, "lock_witness", lambda _, wait: lock_witness(next(unlocked), wait)
@@ -216,7 +216,7 @@ def test_a_server_whose_witness_was_taken_over_sells_nothing_more(tmp_path, conf
         released = sum(isinstance(event, Released) for event in events(config))
         for _ in range(2):
             with pytest.raises(SharewellError):
-                service.ask("ben", count(3, 9), timeout=30)
+                service.ask("ben", count(3, 9), timeout=120)
         assert sum(isinstance(event, Released) for event in events(config)) == released
     use(other, [])
     is_refused(config, WitnessMismatch, "has other events|has only")
@@ -227,7 +227,7 @@ def crashed(tmp_path, config):
     """A ledger as kill -9 leaves it: everything since the last checkpoint is in its log."""
     with DatasetService.open(config) as service:
         for analyst, sql in QUESTIONS:
-            service.ask(analyst, sql, timeout=30)
+            service.ask(analyst, sql, timeout=120)
         spent = {name: status(service, name).spent for name in service.analyst_names}
         for file in (ledger_file(config), log_file(config)):
             shutil.copy(file, tmp_path / f"{file.name}.crashed")

@@ -43,7 +43,7 @@ def named(strategy: Strategy) -> Strategy:
 
 def ask(path, key, analyst="ann"):
     with DatasetService.open(read_config(path)) as service:
-        found = service.ask(analyst, count(2, 11), key=key, timeout=30).answers
+        found = service.ask(analyst, count(2, 11), key=key, timeout=120).answers
         return [(each.value, each.standard_error) for each in found]
 
 

@@ -222,7 +222,7 @@ def test_a_pattern_cannot_make_the_match_slow():
     pattern = "%a" * 12 + "%c"
     start = time.process_time()
     [query] = compile_sql(f"{COUNT} WHERE name LIKE '{pattern}'", domain).queries
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 10
     assert query.is_zero
 
 

@@ -73,7 +73,7 @@ class Killing:
             return [{"refused": error.code}]
 
     def open(self, certificate: bool = False) -> DatasetService:
-        ledger = open_ledger(self.where, name=self.name, wait=30, create=True)
+        ledger = open_ledger(self.where, name=self.name, wait=120, create=True)
         return services.serve(self.config, ledger, data=self.data, certificate=certificate)
 
     def serve(self, pipe: int, certificate: bool) -> None:
@@ -122,7 +122,7 @@ class Killing:
 
     def check(self) -> None:
         """Nothing that was answered is missing, and nobody has spent more than they have."""
-        with open_ledger(self.where, name=self.name, wait=30, create=True) as ledger:
+        with open_ledger(self.where, name=self.name, wait=120, create=True) as ledger:
             self.books.read(whole_events(ledger, self.books.count))
         answered = {q: a for q, a in self.promised.items() if "refused" not in a[0]}
         refused = {q: a[0]["refused"] for q, a in self.promised.items() if "refused" in a[0]}

@@ -70,7 +70,7 @@ def test_a_server_that_has_lost_its_ledger_to_another_exits_and_says_so(tmp_path
             connection.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
             )
-        with open_ledger(url, name="people", wait=30) as usurper:
+        with open_ledger(url, name="people", wait=120) as usurper:
             with suppress(httpx.HTTPError):
                 while True:
                     assert client.post(ASK, json={"sql": COUNT}).status_code == 503

@@ -17,6 +17,7 @@ from sharewell.errors import SharewellError
 from sharewell.service.ledger import open_ledger, verify_chain
 from sharewell.service.tokens import TokenStore
 from tests.service.datasets import write_dataset
+from tests.service.waiting import comes_true
 
 SERVE = "import sys; from sharewell.cli import main; sys.argv[0] = 'sharewell'; main()"
 COUNT = "SELECT COUNT(*) FROM people WHERE age = {age}"
@@ -89,11 +90,13 @@ def test_the_other_server_takes_over_and_nothing_is_lost_or_spent_twice(postgres
 def test_a_server_that_stands_by_stops_when_it_is_told_to(tmp_path):
     path = write_dataset(tmp_path)
     with open_ledger(read_config(path).service.ledger):
-        standby = started(path, "--standby", "--log", str(tmp_path / "log"))
+        log = tmp_path / "log"
+        standby = started(path, "--standby", "--log", str(log))
         try:
             assert standby.stdout is not None
             assert "Standing by" in standby.stdout.readline()
-            time.sleep(2)
+            # Written by its event loop, which handles signals.
+            comes_true(lambda: '"event":"opening"' in log.read_text(encoding="utf-8"))
             standby.send_signal(signal.SIGTERM)
             out, _ = standby.communicate(timeout=120)
             assert standby.returncode == 0, out

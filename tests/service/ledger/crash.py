@@ -24,7 +24,7 @@ PROMISE = struct.Struct("!QQ")
 
 def write_until_killed(where: str, name: str, pipe: int, start: int) -> None:
     """Append from many threads, and report each number only when `append` has returned it."""
-    ledger = open_ledger(where, name=name, wait=30, create=True)
+    ledger = open_ledger(where, name=name, wait=120, create=True)
 
     def work(thread: int) -> None:
         for i in range(start + thread, sys.maxsize, THREADS):
@@ -68,7 +68,7 @@ def main(where: str, name: str, rounds: int, seed: int) -> None:
         new = one_round(where, name, chance, turn * 1_000_000)
         assert not new.keys() & promised.keys(), "a number was given twice"
         promised |= new
-        with open_ledger(where, name=name, wait=30, create=True) as ledger:
+        with open_ledger(where, name=name, wait=120, create=True) as ledger:
             events = [event.analyst for event in ledger.events() if isinstance(event, Done)]
         missing = [
             number for number, what in promised.items() if events[number : number + 1] != [str(what)]

@@ -368,7 +368,7 @@ def test_a_ledger_in_a_server_that_hangs_is_closed_in_bounded_time(postgres, url
     ledger.append(numbered(0))
     with postgres.hanging():
         ledger.close()
-    with postgres_ledger(url, wait=30) as ledger:
+    with postgres_ledger(url, wait=120) as ledger:
         assert list(ledger.events()) == [numbered(0)]
 
 
