@@ -597,7 +597,7 @@ SELECT COUNT(*) FROM people WHERE age > (SELECT AVG(age) FROM people)
 SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
 --> sql.unsupported, line 1, column 8, at 'AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROU...'
 --> The result of GROUP BY cannot be aggregated again.
---> Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ().
+--> Add AVG(COUNT(*)) OVER () to the SELECT that has GROUP BY.
 
 SELECT state, COUNT(*) FROM people GROUP BY state UNION ALL SELECT 'all', COUNT(*) FROM people
 --> state: group, COUNT(*): number

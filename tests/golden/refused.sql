@@ -556,7 +556,7 @@ SELECT sex, SUM(COUNT(*)) OVER () AS n FROM people GROUP BY sex HAVING COUNT(*) 
 SELECT AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROUP BY state) AS t
 --> sql.unsupported, line 1, column 8, at 'AVG(n) FROM (SELECT state, COUNT(*) AS n FROM people GROU...'
 --> The result of GROUP BY cannot be aggregated again.
---> Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ().
+--> Add AVG(COUNT(*)) OVER () to the SELECT that has GROUP BY.
 
 SELECT QUANTILE_CONT(age, 1) FROM people
 --> sql.unsupported, line 1, column 8, at 'QUANTILE_CONT(age, 1)'

@@ -161,3 +161,14 @@ def test_whole_numbers_are_what_is_divided_without_remainder():
             assert check(f"SELECT {written_}, COUNT(*) FROM people GROUP BY ALL", on).startswith(
                 "refused: // divides whole numbers"
             )
+
+
+@pytest.mark.parametrize(
+    "results", ["'yes'", "NULL ELSE code", "'yes' ELSE code", "d ELSE gone", "bonus"]
+)
+def test_a_count_of_a_case_needs_no_numbers(results):
+    with table() as on:
+        assert (
+            check(f"SELECT COUNT(CASE WHEN emp THEN {results} END) AS v0 FROM people", on)
+            == "same answer"
+        )

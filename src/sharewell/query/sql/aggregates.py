@@ -141,7 +141,10 @@ class Aggregates(Conditions):
                 return LinearQuery.vector(self.source.domain, count)
             column = self.source.column(argument)
             return self._cells(column, ~is_null(column)[column.groups])
-        if isinstance(argument, exp.Case) and not argument.args.get("this"):
+        if isinstance(argument, exp.Case) and (only := self._only_column(argument, average=True)):
+            branch, rows = only
+            return self._known(branch).where(rows)
+        if isinstance(argument, exp.Case) and self._has_numbers(argument):
             return self._case(argument)[1]
         if not self._is_scalar(argument):
             return self._weighted(argument)[1]
@@ -150,6 +153,18 @@ class Aggregates(Conditions):
             return self.everything * int(found.value is not None)
         values = evaluate_cells(self.source, argument, found)
         return values.query(self.source.domain, lambda value: value is not None)
+
+    def _has_numbers(self, case: exp.Case) -> bool:
+        """Whether the results of a CASE with conditions are numbers, and not text or dates."""
+        if case.args.get("this"):
+            return False
+        results = [*(each.args["true"] for each in case.args["ifs"]), case.args.get("default")]
+        for result in (each for each in results if each is not None):
+            if not self._is_scalar(result):
+                return True
+            if (type_ := type_of(self.translator.translate(result))) != "null":
+                return type_ not in ("text", "date")
+        return True
 
     def _is_scalar(self, argument: exp.Expr) -> bool:
         """Whether an expression uses no measure."""
@@ -203,10 +218,7 @@ class Aggregates(Conditions):
             return found.bought[0], found.bought[1]
         if not self._is_scalar(node):
             message = "Sums of computed measures are not supported."
-            measures = [each for each in node.find_all(exp.Column) if self.source.find_measure(each)]
-            written = shortened(self.source.quote(measures[0]))
-            hint = f"Sum the measure itself, and compute with the result: SUM({written}) / COUNT(*)."
-            raise self.source.error(node, message, hint)
+            raise self.source.error(node, message, self._instead_of_sum(node))
         found_expression = self.translator.translate(node)
         type_ = type_of(found_expression)
         if type_ not in ("number", "boolean", "null"):
@@ -230,6 +242,19 @@ class Aggregates(Conditions):
         weights = whole + [0] * (len(found.values) - len(known))
         count = found.query(self.source.domain, lambda value: value is not None and value is not OTHER)
         return found.sum_of(self.source.domain, weights) * unit, count
+
+    def _instead_of_sum(self, node: exp.Expr) -> str:
+        """Write what comes nearest to the sum of a computed measure."""
+        measures = [each for each in node.find_all(exp.Column) if self.source.find_measure(each)]
+        written = [shortened(self.source.quote(each)) for each in measures]
+        if isinstance(node, exp.Div) and len(written) == 2:
+            return f"SUM({written[0]}) / SUM({written[1]}) is the ratio of the sums."
+        if isinstance(node, exp.Mul) and len(written) == 1:
+            sides = [each.unnest() for each in (node.this, node.expression)]
+            for condition in (each for each in sides if isinstance(each, exp.Predicate)):
+                rows = shortened(self.source.quote(condition))
+                return f"Write SUM({written[0]}) FILTER (WHERE {rows})."
+        return f"Sum the measure itself, and compute with the result: SUM({written[0]}) / COUNT(*)."
 
     def _case(self, node: exp.Case, *, counted: bool = True) -> _Weighted:
         """Sum a CASE: each branch over the rows that fit its condition, and none before it."""

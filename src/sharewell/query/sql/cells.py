@@ -134,7 +134,7 @@ def evaluate_cells(
         message = f"{shortened(source.quote(node))} takes too long on {count:,} values of {names}."
         hint = "Compare the column itself with constants, or use declared bins."
         if len(attributes) == 2:
-            hint = "Compare one column with the other, each side with one of them, or use declared bins."
+            hint = _apart(source, node, expression)
         raise source.error(node, message, hint, QueryTooComplex)
     # Every combination of values, and the cell of each.
     flat = [list(itertools.chain.from_iterable(of_cell)) for of_cell in options]
@@ -161,6 +161,23 @@ def evaluate_cells(
         raise _cuts(source, node, attributes, cell)
     values, codes = _in_order(found.values, of_cell)
     return CellValues(levels, values, codes.reshape(shape), type_of(expression))
+
+
+def _apart(source: Source, node: exp.Expr, expression: Expression) -> str:
+    """Write what comes nearest to an expression of two columns of many values."""
+    written = shortened(source.quote(node))
+    match _dates_apart(expression):
+        case (Field(end), Field(start)):
+            first = end.labels[0]
+            means = [f"AVG({each.name} - DATE '{first}')" for each in (end, start)]
+            for at, other in enumerate((start, end)):
+                if other.attribute.nullable:
+                    means[at] += f" FILTER (WHERE {other.name} IS NOT NULL)"
+            return f"Compare it, as in {written} > 30. The average is {' - '.join(means)}."
+    if isinstance(node, exp.Case):
+        condition = source.quote(node.args["ifs"][0].this)
+        return f"Count each of its cases: COUNT_IF({shortened(condition)})."
+    return "Compare one column with the other, each side with one of them, or use declared bins."
 
 
 def _compare(source: Source, node: exp.Expr, expression: Expression) -> CellValues | None:

@@ -145,7 +145,10 @@ def compile_quantile(draft: Draft, node: exp.Expr) -> Expression:
         arguments.append(exp.Literal.number("0.5"))
     if len(arguments) != 2 or not isinstance(arguments[0].unnest(), exp.Column):
         message = f"{source.quote(node)} is not a quantile of a column."
-        raise source.error(node, message, f"Write {example}, each with one fraction.")
+        hint = f"Write {example}, each with one fraction."
+        if len(arguments) == 2:
+            hint = _instead_of_computed(source, arguments[0]) or hint
+        raise source.error(node, message, hint)
     fraction = draft.constant(arguments[1])
     if not isinstance(fraction, Fraction) or not 0 <= fraction <= 1:
         message = f"{name} requires a fraction from 0 to 1, not {source.quote(arguments[1])}."
@@ -159,6 +162,17 @@ def compile_quantile(draft: Draft, node: exp.Expr) -> Expression:
     is_date = isinstance(column.attribute, Date)
     bound = inner.meta.get("bound", "")
     return replace(found, continuous=name in _CONTINUOUS, is_date=is_date, bound=bound)
+
+
+def _instead_of_computed(source: Source, argument: exp.Expr) -> str:
+    """Write what comes nearest to a quantile of an expression of columns; "" if it has none."""
+    columns = {each.name: each for each in argument.find_all(exp.Column)}
+    if any(map(source.find_measure, columns.values())):
+        return "Measures are only summed. Ask your curator to declare a column of it, with bins."
+    if len(columns) == 1:
+        return f"Compute with a quantile of the column itself, such as MEDIAN({min(columns)})."
+    written = source.quote(argument)
+    return f"Count the rows up to a value: COUNT_IF({written} <= 10) / COUNT(*)." if columns else ""
 
 
 def _ordered_column(draft: Draft, node: exp.Expr, named: exp.Column) -> Column:

@@ -160,7 +160,9 @@ def _about(source: Source, token: Token, instead: str) -> str:
         ]
         order = {"MIN": "", "MAX": " DESC"}.get(token.text.upper())
         instead = "Name a column."
-        if order is not None and named in aliases:
+        if any(named.casefold() == measure.name.casefold() for measure in source.domain.measures):
+            instead = f"{named} is only summed. {_DECLARE_BINS}"
+        elif order is not None and named in aliases:
             instead = f"Of the rows of a result, write ORDER BY {named}{order} LIMIT 1."
     return instead.format(x=column.name if column else "column", table=source.table)
 
@@ -185,6 +187,8 @@ def _kind(column: Column | None) -> str:
         return "text"
     return "date" if isinstance(column.attribute, Date) else "number"
 
+
+_DECLARE_BINS = "Ask your curator to declare it as an attribute with bins too, which has quantiles."
 
 #: The functions that there are, by the kind of column that an unknown one was written with.
 _KNOWN = {

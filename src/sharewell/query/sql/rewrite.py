@@ -105,10 +105,7 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> 
             raise source.error(inner.args[clause], message, f"Move {clause.upper()} to the end.")
     if aggregated and (outer.args.get("group") or _is_aggregated(outer)):
         message = "The result of GROUP BY cannot be aggregated again."
-        hint = (
-            "Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ()."
-        )
-        raise source.error(outer, message, hint)
+        raise source.error(outer, message, _instead_of_again(outer, inner, source))
     if any(item.is_star for item in outer.expressions):
         if len(outer.expressions) > 1 and aggregated:
             raise source.error(outer, "* cannot be combined with other columns.", "List the columns.")
@@ -129,6 +126,17 @@ def _merge(outer: exp.Select, inner: exp.Select, alias: str, source: Source) -> 
     outer.set("where", inner.args.get("where"))
     outer.set("from_", inner.args.get("from_"))
     return outer
+
+
+def _instead_of_again(outer: exp.Select, inner: exp.Select, source: Source) -> str:
+    """Write what comes nearest to an aggregate of aggregates: a window over the groups."""
+    names = _outputs(inner)
+    for node in outer.find_all(exp.Sum, exp.Avg):
+        own = names.get(node.this.name.casefold()) if isinstance(node.this, exp.Column) else None
+        if own is not None and _has_aggregate(own):
+            window = f"{node.key.upper()}({shortened(source.quote(own))}) OVER ()"
+            return f"Add {window} to the SELECT that has GROUP BY."
+    return "Aggregate once: SUM and AVG over groups are those over all rows, or SUM(COUNT(*)) OVER ()."
 
 
 def _settle(select: exp.Select, source: Source) -> None:
