@@ -138,7 +138,7 @@ def check(sql: str, on: Table) -> str:
             return "same answer"
         theirs = list(map(flat, on.ask(by_design(sql))))
         if not compare(statement, answers, theirs):
-            return "same answer, where a sum over no rows is 0 and what is not defined NULL"
+            return "same answer, where a sum over no rows is 0 and what is undefined NULL"
         if not compare(statement, answers, theirs, slack=1.001):
             return "same answer, but for a double that is rounded"
     except duckdb.Error as error:
@@ -153,6 +153,8 @@ def flat(row: tuple) -> list:
     return [each for value in row for each in (value if isinstance(value, list) else [value])]
 
 
+#: Functions that are NULL in DuckDB over no rows, or where a condition is never known, and 0 here.
+_ZERO = (exp.Sum, exp.CountIf)
 #: Functions that are NaN in DuckDB, and NULL here, where a column is the same in all rows.
 _UNDEFINED = (exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
 
@@ -160,11 +162,11 @@ _UNDEFINED = (exp.Corr, exp.RegrSlope, exp.RegrIntercept, exp.RegrR2)
 def by_design(sql: str) -> str:
     """The statement with sums that are 0 over no rows, and with NULL in the place of NaN."""
     tree = sqlglot.parse_one(sql, dialect="duckdb")
-    for found in reversed(list(tree.find_all(exp.Sum, *_UNDEFINED))):
+    for found in reversed(list(tree.find_all(*_ZERO, *_UNDEFINED))):
         whole: exp.Expr = found
         while isinstance(whole.parent, exp.Filter | exp.Window) and whole.parent.this is whole:
             whole = whole.parent
-        function = "COALESCE({}, 0)" if isinstance(found, exp.Sum) else "NULLIF({}, 'NaN'::DOUBLE)"
+        function = "COALESCE({}, 0)" if isinstance(found, _ZERO) else "NULLIF({}, 'NaN'::DOUBLE)"
         own = function.format(whole.sql("duckdb"))
         whole.replace(sqlglot.parse_one(own, dialect="duckdb"))
     return tree.sql("duckdb")

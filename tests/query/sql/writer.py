@@ -261,6 +261,9 @@ _TEMPLATES = {
         COUNT({date})
         COUNT({condition})
         COUNT(CASE WHEN {condition} THEN 1 END)
+        COUNT(CASE WHEN {condition} THEN {word} ELSE {text} END)
+        COUNT(CASE WHEN {condition} THEN {date} END)
+        COUNT(CASE WHEN {condition} THEN {measure} END)
         COUNT({measure}) FILTER (WHERE {condition})
         {total}({number})
         {total}({number}) FILTER (WHERE {condition})
@@ -591,10 +594,9 @@ class Writer:
         if self.chance(0.2):
             having = f" HAVING {self.one('COUNT(*) > 60', f'{columns[0]} IS NOT NULL')}"
         elif self.chance(0.1):
-            value = self.one(
-                "100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()", "RANK() OVER (ORDER BY COUNT(*))"
-            )
-            where = ""
+            value, where = "100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()", ""
+            if len(columns) < 3:  # The ranks of groups without rows are in our result only.
+                value = self.one(value, "RANK() OVER (ORDER BY COUNT(*))")
         return f"SELECT {', '.join(keys)}, {value} AS v0 FROM people{where} GROUP BY {by}{having}"
 
     def named(self, column: str) -> str:
