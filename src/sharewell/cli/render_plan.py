@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -133,7 +133,14 @@ def comparing(config: Config) -> Iterator[Callable[[int, int], object]]:
             sys.stderr.flush()
         yield lambda done, of: None
         return
-    columns = ("comparing settings", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        # The first setting of a seed takes most of the time: something moves meanwhile.
+        SpinnerColumn(),
+        "comparing settings",
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)

@@ -141,8 +141,8 @@ def plan(
     judge = judge_of(domain, workloads, budget, exact, neighbours, how_many(domain), max_rows_per_person)
     paying = _paying_of(domain, workloads, budget, exact, neighbours, max_rows_per_person)
     found = []
-    for at, (strategy, (part, price)) in enumerate(settings, start=1):
-        watch(at, len(settings))
+    for done, (strategy, (part, price)) in enumerate(settings):
+        watch(done, len(settings))
         try:
             stream, errors = judge(strategy, part, price)
         except PrivacyError:
@@ -150,6 +150,7 @@ def plan(
         offered = paying(strategy, part, price if part < 1 else Fraction(0))
         setting = strategy.name, part, price
         found.append(evaluate(setting, budget, stream, errors, error_threshold, offered))
+    watch(len(settings), len(settings))
     if not found:
         raise SharingError(
             "None of the settings compared can be measured: the noise would exceed its limit.",
