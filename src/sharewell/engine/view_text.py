@@ -30,7 +30,8 @@ class ViewText:
         if len(written) > MAX_TEXT:
             raise SourceError(f"The view has more than {MAX_TEXT:,} characters.", hint="Shorten it.")
         try:
-            source = Source.of(written, Domain([Boolean("row")]), "row")
+            source = Source(written, Domain([Boolean("row")]), "row")
+            source.tokenize()
             trees = DuckDB().parser().parse(list(source.tokens), written)
         except QueryError as error:
             raise SourceError(error.message, hint=error.hint, where=error.where) from None

@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
@@ -44,7 +44,7 @@ MAX_STEPS = 2**22
 MAX_KEPT = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
     """A primitive function of the attributes from this level on; equal functions have equal digests.
 
@@ -52,14 +52,20 @@ class Node:
     """
 
     digest: bytes
-    size: int = field(compare=False)
-    starts: Weights = field(compare=False)
-    weights: Weights = field(compare=False)
-    which: Weights = field(compare=False)
-    children: tuple[Node, ...] = field(compare=False)
+    size: int
+    starts: Weights
+    weights: Weights
+    which: Weights
+    children: tuple[Node, ...]
     #: Whether the function is 1 everywhere, and whether it is 0 or 1 everywhere.
-    is_one: bool = field(compare=False)
-    is_predicate: bool = field(compare=False)
+    is_one: bool
+    is_predicate: bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
 
     @property
     def runs(self) -> Iterator[tuple[int, int, int, int]]:
@@ -181,7 +187,8 @@ def _primitive(
 def of_vector(weights: NDArray[Any], child: Node) -> Scaled:
     """Build the node with one weight per cell and one child."""
     spend(1 + (len(weights) >> 14))
-    first = np.ones(len(weights), dtype=bool)
+    first = np.empty(len(weights), dtype=bool)
+    first[:1] = True
     np.not_equal(weights[1:], weights[:-1], out=first[1:])
     starts = first.nonzero()[0]
     whole = weights[starts].astype(np.int64)

@@ -233,7 +233,7 @@ class DatasetService:
             return None
         if self._worker.published.get().free_bytes[analyst] >= limits.max_free_bytes:
             return None
-        statement = STATEMENTS.get(sql, self.config.domain, self.name)
+        statement = STATEMENTS.get(normalize_sql(sql), self.config.domain, self.name)
         if statement is None or statement.size > min(LIGHT, limits.most_numbers):
             return None
         work = sum(map(len, statement.forms)) + sum(statement.computed)

@@ -24,6 +24,7 @@ from sharewell.query.diagram import limited
 from sharewell.query.sql import MAX_STEPS, Statement, compile_anew
 from sharewell.query.sql.rewrite import count_people
 from sharewell.query.sql.select import MAX_QUERIES
+from sharewell.query.sql.text import Source
 from tests.query.sql.writer import DOMAIN, DOSES, STAYS, Writer
 
 #: The rows of a table, and those of one with very many cells.
@@ -122,7 +123,7 @@ def check(sql: str, on: Table) -> str:
     try:
         text = count_people(sql, "person", 1, on.domain, "people")
         with limited(MAX_STEPS):  # as a new question
-            statement = compile_anew(text, on.domain, "people", MAX_QUERIES)
+            statement = compile_anew(Source(text, on.domain, "people"), MAX_QUERIES)
     except QueryError as error:
         try:
             on.ask(sql)

@@ -18,6 +18,7 @@ from sharewell.query.measure import Measure
 from sharewell.query.sql import cells, compile_anew
 from sharewell.query.sql.cells import field_of
 from sharewell.query.sql.encoding import EncodedColumn, evaluate_encoded
+from sharewell.query.sql.text import Source
 
 DOMAIN = Domain(
     [
@@ -117,14 +118,16 @@ def test_a_case_is_the_same_however_it_is_computed(monkeypatch):
         "FROM people GROUP BY s",
         "SELECT SUM(CASE WHEN 1 > 2 THEN 3 WHEN NULL THEN 4 ELSE 5 END) FROM people",
     ]
-    quick = [compile_anew(text, DOMAIN, "people").queries for text in texts]
+    quick = [compile_anew(Source(text, DOMAIN, "people")).queries for text in texts]
     monkeypatch.setattr("sharewell.query.sql.aggregates.MAX_CASE_CELLS", 0)
-    assert [compile_anew(text, DOMAIN, "people").queries for text in texts] == quick
+    assert [compile_anew(Source(text, DOMAIN, "people")).queries for text in texts] == quick
 
 
 def test_an_expression_of_many_cells_takes_work_by_its_distinct_results():
     with limited(25_000):
-        statement = compile_anew("SELECT a + b AS g, COUNT(*) FROM people GROUP BY g", WIDE, "people")
+        statement = compile_anew(
+            Source("SELECT a + b AS g, COUNT(*) FROM people GROUP BY g", WIDE, "people")
+        )
     assert len(statement.group_labels) == 199
 
 
@@ -138,7 +141,7 @@ def test_an_expression_of_many_cells_takes_work_by_its_distinct_results():
 )
 def test_too_much_work_on_joint_cells_is_refused_before_it_is_done(text):
     with pytest.raises(QueryTooComplex), limited(15_000):
-        compile_anew(text, WIDE, "people")
+        compile_anew(Source(text, WIDE, "people"))
 
 
 LATE = Domain(
@@ -163,15 +166,17 @@ def test_two_columns_of_many_values_are_compared_as_those_of_few(symbol, monkeyp
     pairs += [("a - b", "2"), ("3", "b - a"), ("DATE_DIFF('day', a, b)", "1")]
     texts = [f"SELECT COUNT(*) FROM people WHERE {a} {symbol} {b}" for a, b in pairs]
     texts += [f"SELECT COUNT(*) FROM people WHERE NOT {a} {symbol} {b}" for a, b in pairs]
-    few = [compile_anew(text, LATE, "people").queries for text in texts]
+    few = [compile_anew(Source(text, LATE, "people")).queries for text in texts]
     monkeypatch.setattr(cells, "MAX_VALUES", 30)
-    assert [compile_anew(text, LATE, "people").queries for text in texts] == few
+    assert [compile_anew(Source(text, LATE, "people")).queries for text in texts] == few
 
 
 def compared(condition: str, by: Literal["day", "month"]) -> LinearQuery:
     names = ("admitted", "discharged")
     domain = Domain([Date(name, "2020-01-01", "2022-12-31", by=by) for name in names])
-    [query] = compile_anew(f"SELECT COUNT(*) FROM people WHERE {condition}", domain, "people").queries
+    [query] = compile_anew(
+        Source(f"SELECT COUNT(*) FROM people WHERE {condition}", domain, "people")
+    ).queries
     return query
 
 

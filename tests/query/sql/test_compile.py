@@ -12,7 +12,7 @@ from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
 from sharewell.query import contraction
 from sharewell.query.sql import Statement, StatementCache, compile_anew, compile_sql, normalize_sql
 from sharewell.query.sql.grammar import MAX_NESTING
-from sharewell.query.sql.text import MAX_TEXT
+from sharewell.query.sql.text import MAX_TEXT, Source
 
 DOMAIN = Domain([Integer("age", 0, 85), Category("sex", ["F", "M"]), Boolean("employed", nullable=True)])
 COUNT = "SELECT COUNT(*) FROM people"
@@ -64,7 +64,7 @@ def test_the_cache_forgets_what_was_used_longest_ago():
     def statement(name: str) -> Statement:
         """A statement of its own for each name: a small one, or for a capital letter a large one."""
         groups = " GROUP BY age" if name.isupper() else ""
-        return compile_anew(f"SELECT COUNT(*) AS {name} FROM people{groups}", DOMAIN, "people")
+        return compile_anew(Source(f"SELECT COUNT(*) AS {name} FROM people{groups}", DOMAIN, "people"))
 
     def kept(cache: StatementCache, names: str) -> str:
         """Which of several names are still cached, after each was looked up and put in turn."""
@@ -103,7 +103,7 @@ def test_the_memory_of_a_statement_is_estimated_without_its_rows(columns, condit
         Integer("zip", 0, 999),
     ]
     text = f"SELECT {columns}, COUNT(*), SUM(age) FROM people{condition} GROUP BY {columns}"
-    statement = compile_anew(text, Domain(attributes), "people")
+    statement = compile_anew(Source(text, Domain(attributes), "people"))
     estimate = statement.nbytes
     assert all("queries" not in vars(block) for block in statement.blocks)
     labels = 512 * (len(statement.group_labels) + 1) * len(statement.outputs)
@@ -150,9 +150,9 @@ def test_threads_share_the_cache():
 
 
 def test_a_text_that_is_too_long_is_refused():
-    compile_anew(COUNT + " " * (MAX_TEXT - len(COUNT)), DOMAIN, "people")
+    compile_anew(Source(COUNT + " " * (MAX_TEXT - len(COUNT)), DOMAIN, "people"))
     with pytest.raises(QueryTooComplex, match="100,001 characters"):
-        compile_anew(COUNT + " " * (MAX_TEXT + 1 - len(COUNT)), DOMAIN, "people")
+        compile_anew(Source(COUNT + " " * (MAX_TEXT + 1 - len(COUNT)), DOMAIN, "people"))
 
 
 @pytest.mark.parametrize("condition", ["({}age = 1{})", "NOT ({}age = 1{})"])

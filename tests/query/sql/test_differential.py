@@ -51,7 +51,9 @@ def test_every_node_of_the_grammar_is_written_with_each_of_its_parts():
     found = set[str]()
     for seed in range(3000):
         sql, domain = written(seed)
-        tree = parse(Source.of(sql.replace("DISTINCT person", "*"), domain, "people"))
+        source = Source(sql.replace("DISTINCT person", "*"), domain, "people")
+        source.tokenize()
+        tree = parse(source)
         for node in tree.walk():
             kind = type(node).__name__
             found |= {kind, *(f"{part} of {kind}" for part, value in node.args.items() if value)}

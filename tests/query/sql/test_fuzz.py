@@ -14,6 +14,7 @@ from sqlglot import tokenize
 from sharewell import Boolean, Category, Date, Domain, Integer
 from sharewell.errors import QueryError
 from sharewell.query.sql import compile_anew, compile_sql
+from sharewell.query.sql.text import Source
 from sharewell.query.statement import Statement
 from tests.query.sql.oracle import duckdb_with
 
@@ -147,7 +148,7 @@ def test_white_space_does_not_change_a_statement(text, data):
     spaced = first + "".join(data.draw(spaces) + word for word in rest)
     plain = compile_sql(text, DOMAIN)
     assert compile_sql(spaced, DOMAIN) is plain, "it is the same text in the cache"
-    statement = compile_anew(spaced, DOMAIN, "people")
+    statement = compile_anew(Source(spaced, DOMAIN, "people"))
     assert (statement.text, statement.columns) == (plain.text, plain.columns)
     assert statement.queries == plain.queries
     assert statement.order == plain.order

@@ -13,6 +13,7 @@ from sharewell import Binned, Boolean, Category, Domain, Integer, Measure, compi
 from sharewell.errors import DomainError, SqlError
 from sharewell.query.expression import Linear, Ratio, Spread
 from sharewell.query.sql import compile_anew
+from sharewell.query.sql.text import Source
 from sharewell.query.statistics import limits_of
 
 MEASURES = [
@@ -55,7 +56,7 @@ def ask():
     shown = people.astype({"age": object}).replace({np.nan: None, pd.NA: None})
 
     def both(text: str) -> tuple[list[tuple], list[tuple]]:
-        statement = compile_anew(text, DOMAIN, "people")
+        statement = compile_anew(Source(text, DOMAIN, "people"))
         answers = [data.answer(q.primitive) * q.scale if q.root else 0 for q in statement.queries]
         with duckdb.connect() as connection:
             connection.register("people", shown)

@@ -8,6 +8,7 @@ from sharewell import Category, Domain, Integer
 from sharewell.errors import QueryError, QueryTooComplex
 from sharewell.query.diagram import limited
 from sharewell.query.sql import MAX_STEPS, Statement, compile_anew
+from sharewell.query.sql.text import Source
 
 LEVELS = ["none", "primary", "secondary", "college", "master", "doctorate"]
 DOMAIN = Domain([Integer("age", 0, 85), Category("school", LEVELS), Category("sex", ["F", "M"])])
@@ -36,7 +37,7 @@ def calls(text: str, domain: Domain = DOMAIN, steps: int = MAX_STEPS) -> int:
     sys.setprofile(counted)
     try:
         with limited(steps):
-            compile_anew(text, domain, "people", MOST)
+            compile_anew(Source(text, domain, "people"), MOST)
     except QueryError:
         pass
     finally:
@@ -94,7 +95,7 @@ ATTACKS = {
 @pytest.mark.parametrize("text", ATTACKS.values(), ids=ATTACKS)
 def test_a_short_text_cannot_make_much_work(text):
     with pytest.raises(QueryTooComplex), limited(MAX_STEPS):
-        compile_anew(text, DOMAIN, "people", MOST)
+        compile_anew(Source(text, DOMAIN, "people"), MOST)
     assert calls(text) < MAX_CALLS
 
 
@@ -107,20 +108,20 @@ def test_a_range_of_many_categories_is_compared_once():
     codes = Domain([Category("code", [f"I{number:05}" for number in range(100_000)])])
     text = f"{COUNT} WHERE code BETWEEN 'I10' AND 'I15'"
     assert calls(text, codes) < 8 * len(codes.attributes[0].labels)
-    assert compile_anew(text, codes, "people", MOST).queries[0].l1_norm == 5_000
+    assert compile_anew(Source(text, codes, "people"), MOST).queries[0].l1_norm == 5_000
 
 
 def test_a_cube_of_too_many_columns_is_refused():
     columns = repeated(lambda i: f"age + {i}", 13, ", ")
     with pytest.raises(QueryError, match="too many grouping sets"):
-        compile_anew(f"{COUNT} GROUP BY CUBE ({columns})", DOMAIN, "people")
+        compile_anew(Source(f"{COUNT} GROUP BY CUBE ({columns})", DOMAIN, "people"))
 
 
 def test_as_many_columns_are_compiled_as_postgresql_has():
     def compiled(columns: int) -> Statement:
         text = f"SELECT {', '.join(['COUNT(*)'] * columns)} FROM people"
         with limited(2 * MAX_STEPS):
-            return compile_anew(text, DOMAIN, "people", MOST)
+            return compile_anew(Source(text, DOMAIN, "people"), MOST)
 
     with pytest.raises(QueryTooComplex, match=r"SELECT lists 1,665 columns; the limit is 1,664\."):
         compiled(1665)
@@ -129,12 +130,12 @@ def test_as_many_columns_are_compiled_as_postgresql_has():
 
 def test_a_count_of_nothing_is_refused():
     with pytest.raises(QueryError, match="The aggregate has no argument"):
-        compile_anew("SELECT COUNT(DISTINCT ) FROM people", DOMAIN, "people")
+        compile_anew(Source("SELECT COUNT(DISTINCT ) FROM people", DOMAIN, "people"))
 
 
 def test_a_longer_list_of_columns_that_was_accepted_once_is_still_read():
     text = f"SELECT {', '.join(['COUNT(*)'] * 1665)} FROM people"
-    assert len(compile_anew(text, DOMAIN, "people").outputs) == 1665
+    assert len(compile_anew(Source(text, DOMAIN, "people")).outputs) == 1665
 
 
 #: Aggregates that take long to compile, of one condition each.

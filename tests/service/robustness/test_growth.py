@@ -11,6 +11,7 @@ from sharewell.query import diagram, sql
 from sharewell.query.predicate import IsTruth, Not, Predicate, TruthValue, evaluate
 from sharewell.query.sql import compile_anew, compile_sql
 from sharewell.query.sql.patterns import MAX_LIKE_STEPS
+from sharewell.query.sql.text import Source
 
 DOMAIN = Domain([Integer("age", 0, 19), Category("sex", ["F", "M"])])
 COUNT = "SELECT COUNT(*) FROM people"
@@ -112,7 +113,7 @@ def calls(text: str, domain: Domain = DOMAIN, most: int = 10_000) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        compile_anew(text, domain, "people", most)
+        compile_anew(Source(text, domain, "people"), most)
     except QueryError:
         pass
     finally:
@@ -141,7 +142,7 @@ def test_twice_the_conditions_on_two_attributes_are_about_twice_the_work(made, m
     def runs(n: int) -> int:
         """How many runs of cells have the nodes that are made for a text."""
         sizes.clear()
-        compile_anew(made(n), GRID, "people")
+        compile_anew(Source(made(n), GRID, "people"))
         return sum(sizes)
 
     calls(made(FEW), GRID)
@@ -216,10 +217,10 @@ def test_a_pattern_and_a_text_that_would_be_compared_for_long_are_refused():
     def liked(length: int) -> str:
         return f"{COUNT} WHERE '{'a' * length}' LIKE '%{'a' * (length // 2)}b%'"
 
-    compile_anew(liked(1000), DOMAIN, "people")
+    compile_anew(Source(liked(1000), DOMAIN, "people"))
     assert MAX_LIKE_STEPS < 20_000 * 10_000
     with pytest.raises(QueryTooComplex, match="LIKE"):
-        compile_anew(liked(20_000), DOMAIN, "people")
+        compile_anew(Source(liked(20_000), DOMAIN, "people"))
 
 
 def test_having_is_refused_where_it_would_be_looked_at_for_long_after_it_was_paid_for():
@@ -229,15 +230,15 @@ def test_having_is_refused_where_it_would_be_looked_at_for_long_after_it_was_pai
         every = " AND ".join(f"COUNT(*) > {i}" for i in range(terms))
         return f"SELECT COUNT(*) FROM people GROUP BY a, b HAVING {every}"
 
-    compile_anew(having(2), domain, "people")
+    compile_anew(Source(having(2), domain, "people"))
     with pytest.raises(QueryTooComplex, match="too long for a result of 2,500 rows"):
-        compile_anew(having(1000), domain, "people")
+        compile_anew(Source(having(1000), domain, "people"))
 
 
 def test_rows_are_sorted_once_by_what_they_are_ordered_by_often():
     order = ", ".join(["n DESC", "n", "sex", "1"] * 500)
     text = f"SELECT sex, COUNT(*) n FROM people GROUP BY sex ORDER BY {order}"
-    statement = compile_anew(text, DOMAIN, "people")
+    statement = compile_anew(Source(text, DOMAIN, "people"))
     assert len(statement.order) == 2
     assert statement.rows([1, 2]) == [("M", 2), ("F", 1)]
 
@@ -247,7 +248,7 @@ def test_more_numbers_than_are_wanted_are_refused_before_they_are_made():
     text = f"{COUNT} GROUP BY a, b"
     assert calls(text, domain, most=9_999) < calls(text, domain, most=10_000)
     # Some combinations of a column with its own bins are impossible, and are not counted.
-    assert len(compile_anew(f"{COUNT} GROUP BY b, tens", domain, "people", 100).queries) == 100
+    assert len(compile_anew(Source(f"{COUNT} GROUP BY b, tens", domain, "people"), 100).queries) == 100
 
 
 GRID = Domain([Integer("a", 0, 99), Integer("b", 0, 99)])
@@ -266,7 +267,7 @@ CELLS = "FROM people GROUP BY a, b"
 )
 def test_a_total_that_ten_thousand_rows_share_is_computed_once(number, monkeypatch):
     monkeypatch.setattr("sharewell.query.sql.forms.MAX_COMPUTED", 1_100_000 if "-" in number else 80_000)
-    assert compile_anew(f"SELECT a, b, {number} {CELLS}", GRID, "people").size == 10_000
+    assert compile_anew(Source(f"SELECT a, b, {number} {CELLS}", GRID, "people")).size == 10_000
 
 
 @pytest.mark.parametrize(
@@ -282,7 +283,7 @@ def test_totals_of_too_many_numbers_are_refused_before_they_are_computed(number)
     sys.setprofile(count)
     try:
         with pytest.raises(QueryTooComplex, match="adds up too many numbers"):
-            compile_anew(f"SELECT a, b, {number} {CELLS}", GRID, "people")
+            compile_anew(Source(f"SELECT a, b, {number} {CELLS}", GRID, "people"))
     finally:
         sys.setprofile(None)
     assert calls < 2_000_000

@@ -66,21 +66,22 @@ def compile_sql(
             f"The SQL has {size:,} bytes; the limit is {max_bytes:,}.",
             hint="Replace long lists of values by ranges or declared bins, or split the question.",
         )
-    statement = STATEMENTS.get(text, domain, table)
+    source = Source(text, domain, table)
+    statement = STATEMENTS.get(source.normalized, domain, table)
     if statement is None:
         with nullcontext() if most is None else limited(MAX_STEPS):
-            statement = compile_anew(text, domain, table, UNLIMITED if most is None else most)
+            statement = compile_anew(source, UNLIMITED if most is None else most)
         STATEMENTS.put(statement)
     if most is not None and statement.size > most:
         raise too_large(statement.size, most)
     return statement
 
 
-def compile_anew(text: str, domain: Domain, table: str, most: int = UNLIMITED) -> Statement:
+def compile_anew(source: Source, most: int = UNLIMITED) -> Statement:
     """Compile a text without the cache. Errors point into the text as it was written."""
-    if (schema := describe(text, domain, table)) is not None:
+    if (schema := describe(source)) is not None:
         return schema
-    source = Source.of(text, domain, table)
+    source.tokenize()
     try:
         with source.collected():
             tree = parse(source)
@@ -105,8 +106,8 @@ class StatementCache:
         self._lock = Lock()
 
     def get(self, text: str, domain: Domain, table: str) -> Statement | None:
-        """Return the statement of a text, or None if it would have to be compiled."""
-        key = (normalize_sql(text), domain, table)
+        """Return the statement of a normalized text, or None if it would have to be compiled."""
+        key = (text, domain, table)
         with self._lock:
             found = self._statements.get(key)
             if found is not None:

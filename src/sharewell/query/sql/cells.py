@@ -284,9 +284,9 @@ def _in_order(values: Sequence[Any], codes: NDArray[np.int64]) -> tuple[list[Any
 
 def weighted_query(domain: Domain, levels: Sequence[int], weights: NDArray[np.int64]) -> LinearQuery:
     """Return the query with a weight for every cell of some attributes."""
-    below = _tails(domain)
     if not levels:
         return LinearQuery.all(domain) * int(weights)
+    below = _tails(domain)
 
     def build(part: NDArray[np.int64], at: int) -> Scaled:
         level = levels[at]
@@ -349,6 +349,7 @@ def _set_node(size: int, cells: NDArray[np.int64], nodes: Sequence[Node]) -> Nod
 
 def _lift(domain: Domain, top: int, level: int, node: Node) -> Node:
     """Return a function of the attributes from `level` on as one of those from `top` on."""
+    spend(level - top)
     for at in range(level - 1, top - 1, -1):
         node = diagram.constant(domain.shape[at], node)
     return node

@@ -14,7 +14,7 @@ import datetime as dt
 import operator
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,8 +26,8 @@ from sharewell.errors import CutsThroughBin, SqlError, Suggestion, UnknownName
 from sharewell.query.attribute import Boolean, BoundInsideCell, Category, Date, Mask, Ordered
 from sharewell.query.diagram import spend
 from sharewell.query.domain import Column
-from sharewell.query.expression import Call, Expression, Field, type_of
-from sharewell.query.expression import Constant as ConstantExpression
+from sharewell.query.expression import Constant as Literal
+from sharewell.query.expression import Expression, type_of
 from sharewell.query.predicate import And, IsTruth, Not, Or, Predicate, TruthValue
 from sharewell.query.sql.cells import evaluate_cells, field_of
 from sharewell.query.sql.constants import (
@@ -36,14 +36,13 @@ from sharewell.query.sql.constants import (
     constant_text,
     parse_date,
     parse_number,
-    read_number,
     type_name,
 )
 from sharewell.query.sql.expressions import SYMBOLS, Translator, chain
 from sharewell.query.sql.patterns import like_matcher
 from sharewell.query.sql.text import Source, did_you_mean, listing
 
-Operand = Column | Constant | Call
+Operand = Column | Expression
 
 OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "<": operator.lt,
@@ -54,6 +53,8 @@ OPERATORS: dict[str, Callable[[str, str], bool]] = {
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 #: How many steps of a diagram it takes to read a pattern, and how many labels are compared in one.
 STEPS_OF_PATTERN, LABELS_OF_STEP = 16, 16
+#: How many it takes to compare a column with a constant, and the labels of how many are marked in one.
+STEPS_OF_CONDITION, MARKED_OF_STEP = 2, 2**13
 _LOGICAL = {exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.Escape, *SYMBOLS}
 
 
@@ -128,7 +129,7 @@ class Conditions:
     def _truth(self, node: exp.Expr, condition: Expression) -> Predicate:
         if type_of(condition) not in ("boolean", "null"):
             raise self.source.error(node, "Expected a condition.", "Example: age >= 20.")
-        if isinstance(condition, ConstantExpression):
+        if isinstance(condition, Literal):
             return TruthValue(condition.value)
         return evaluate_cells(self.source, node, condition).truth(self.source.domain)
 
@@ -137,15 +138,13 @@ class Conditions:
         node = node.unnest()
         if isinstance(node, exp.Column):
             return self.source.column(node)
-        if isinstance(node, exp.Literal):
-            return str(node.this) if node.is_string else read_number(node, self.source)
-        found = self.translator.translate(node)
-        return found.value if isinstance(found, ConstantExpression) else found  # type: ignore[return-value]
+        return self.translator.translate(node)
 
     def compile(self, node: exp.Expr) -> Predicate:
         """Compile a condition."""
         if symbol := SYMBOLS.get(type(node)):
-            return self._compare(node, symbol, self.operand(node.this), self.operand(node.expression))
+            left, right = self.operand(node.this), self.operand(node.expression)
+            return self._compare(node, symbol, left, right, [node.this, node.expression])
         match node:
             case exp.Paren():
                 return self.compile(node.this)
@@ -160,12 +159,12 @@ class Conditions:
             case exp.In():
                 return self._in(node)
             case exp.Between():
-                value = self.operand(node.this)
-                low, high = self.operand(node.args["low"]), self.operand(node.args["high"])
-                if _is_computed(value) or _is_computed(low, Column) or _is_computed(high, Column):
+                value, low, high = node.this, node.args["low"], node.args["high"]
+                middle, *ends = map(self.operand, (value, low, high))
+                if not isinstance(middle, Column) or not all(isinstance(end, Literal) for end in ends):
                     return self.on_cells(node)
-                ends = self._compare(node, ">=", value, low), self._compare(node, "<=", value, high)
-                return _all_of(ends)
+                above = self._compare(node, ">=", middle, ends[0], [value, low])
+                return _all_of([above, self._compare(node, "<=", middle, ends[1], [value, high])])
             case exp.Like() | exp.ILike():
                 return self._like(node, "")
             case exp.Escape(this=exp.Like() | exp.ILike()):
@@ -178,18 +177,20 @@ class Conditions:
             return self.compile(node)
         return TruthValue(None)
 
-    def _compare(self, node: exp.Expr, symbol: str, left: Operand, right: Operand) -> Predicate:
-        if isinstance(left, Column) and not isinstance(right, Column | Call):
-            return self._compare_column(node, symbol, left, right)
-        if isinstance(right, Column) and not isinstance(left, Column | Call):
-            return self._compare_column(node, _MIRRORED[symbol], right, left)
-        if _is_computed(left) or _is_computed(right) or (left is not None and right is not None):
-            return self.on_cells(node)
-        return TruthValue(None)
+    def _compare(
+        self, node: exp.Expr, symbol: str, left: Operand, right: Operand, sides: Sequence[exp.Expr]
+    ) -> Predicate:
+        if isinstance(left, Column) and isinstance(right, Literal):
+            return self._compare_column(node, symbol, left, right.value)
+        if isinstance(right, Column) and isinstance(left, Literal):
+            return self._compare_column(node, _MIRRORED[symbol], right, left.value)
+        arguments = [field_of(each) if isinstance(each, Column) else each for each in (left, right)]
+        return self._truth(node, self.translator.apply(node, symbol, arguments, sides))
 
     def _compare_column(self, node: exp.Expr, symbol: str, column: Column, other: Constant) -> Predicate:
         if other is None:
             return TruthValue(None)
+        spend(STEPS_OF_CONDITION + len(column.labels) // MARKED_OF_STEP)
         if symbol not in ("=", "<>"):
             return self._ordered(node, column, symbol, other)
         equal = _one_of(column, [self._position(node, column, other, symbol)])
@@ -256,20 +257,16 @@ class Conditions:
         raise self._type_mismatch(node, column, constant)
 
     def _in(self, node: exp.In) -> Predicate:
-        operand, members = self.operand(node.this), node.expressions
-        if any(each.find(exp.Column) for each in members):
+        operand = self.operand(node.this)
+        if not isinstance(operand, Column):
             return self.on_cells(node)
-        constants = [self.operand(member) for member in members]
-        if not isinstance(operand, Column) or any(_is_computed(each, Column) for each in constants):
+        members = [(member, self.operand(member)) for member in node.expressions]
+        values = [(member, found.value) for member, found in members if isinstance(found, Literal)]
+        if not values or len(values) < len(members):
             return self.on_cells(node)
-        if not members:
-            raise self.source.error(node, "IN requires at least one value.", "List a value.")
-        positions = [
-            self._position(member, operand, constant)
-            for member, constant in zip(members, constants, strict=True)
-            if constant is not None and not isinstance(constant, Column | Call)
-        ]
-        return _one_of(operand, positions, null=None in constants)
+        known = [(member, value) for member, value in values if value is not None]
+        positions = [self._position(member, operand, value) for member, value in known]
+        return _one_of(operand, positions, null=len(known) < len(values))
 
     def _is(self, node: exp.Is) -> Predicate:
         this, right = node.this.unnest(), node.expression
@@ -283,21 +280,22 @@ class Conditions:
         operand = self.operand(this)
         if isinstance(operand, Column):
             return ColumnTruth(operand, is_null(operand), is_null(operand))
-        return self.on_cells(node)
+        return self._truth(node, self.translator.apply(node, "IS NULL", [operand], [this]))
 
     def _like(self, node: exp.Expr, escape: str) -> Predicate:
-        operand, pattern = self.operand(node.this), self.operand(node.expression)
-        if operand is None or pattern is None:
-            return TruthValue(None)
+        operand, found = self.operand(node.this), self.operand(node.expression)
+        pattern = found.value if isinstance(found, Literal) else None
         if not isinstance(pattern, str) or not isinstance(operand, Column):
             return self._truth(node, self.translator.like(node, escape))
         if operand.is_text:
-            labels = [label for label in operand.labels if isinstance(label, str)]
-            spend(STEPS_OF_PATTERN + len(labels) // LABELS_OF_STEP)
-            folded = str.lower if isinstance(node, exp.ILike) else str
-            longest = max(len(folded(label)) for label in labels)
-            matches = like_matcher(node, self.source, folded(pattern), escape, longest)
-            positions = [operand.positions[label] for label in labels if matches(folded(label))]
+            fold = str.lower if isinstance(node, exp.ILike) else str
+            folded = {
+                at: fold(label) for label, at in operand.positions.items() if isinstance(label, str)
+            }
+            spend(STEPS_OF_PATTERN + len(folded) // LABELS_OF_STEP)
+            longest = max(map(len, folded.values()))
+            matches = like_matcher(node, self.source, fold(pattern), escape, longest)
+            positions = [at for at, label in folded.items() if matches(label)]
             liked = _one_of(operand, positions)
         else:
             name = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
@@ -312,15 +310,12 @@ class Conditions:
     def _bare(self, node: exp.Expr) -> Predicate:
         """Compile a column or a constant that is a condition by itself."""
         operand = self.operand(node)
-        match operand:
-            case Column(attribute=Boolean() as attribute):
-                return ColumnTruth(operand, attribute.mask([1]), ~attribute.mask([0]))
-            case Column():
-                message = f'Column "{operand.name}" is not boolean.'
-                raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
-            case bool() | None:
-                return TruthValue(operand)
-        return self.on_cells(node)
+        if not isinstance(operand, Column):
+            return self._truth(node, operand)
+        if not isinstance(operand.attribute, Boolean):
+            message = f'Column "{operand.name}" is not boolean.'
+            raise self.source.error(node, message, f"Compare it with a value: {_example(operand)}.")
+        return ColumnTruth(operand, operand.attribute.mask([1]), ~operand.attribute.mask([0]))
 
     def _splits_bin(
         self, node: exp.Expr, attribute: Ordered, symbol: str, constant: Constant, cell: int
@@ -386,11 +381,6 @@ def _one_of(column: Column, positions: Iterable[int | None], *, null: bool = Fal
     if None in distinct and column.other is not None:
         possible[column.other] = True
     return ColumnTruth(column, true, possible)
-
-
-def _is_computed(operand: Operand, *kinds: type) -> bool:
-    """Whether an operand is an expression of columns, or of one of these kinds."""
-    return isinstance(operand, (Call, Field, *kinds))
 
 
 def _example(column: Column) -> str:

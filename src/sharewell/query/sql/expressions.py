@@ -95,6 +95,9 @@ class Translator:
         """Translate an expression."""
         while isinstance(node, exp.Paren):
             node = node.this
+        if isinstance(node, exp.Literal):
+            constant = str(node.this) if node.is_string else read_number(node, self.source)
+            return Constant(constant, "text" if node.is_string else "number")
         found = self.leaf(node)
         if found is not None:
             return found
@@ -104,10 +107,6 @@ class Translator:
         if kind in _ARITHMETIC:
             return self._call(node, _ARITHMETIC[kind], [node.this, node.expression])
         match node:
-            case exp.Literal(is_string=True):
-                return Constant(str(node.this), "text")
-            case exp.Literal():
-                return Constant(read_number(node, self.source), "number")
             case exp.Boolean():
                 return Constant(bool(node.this), "boolean")
             case exp.Null():

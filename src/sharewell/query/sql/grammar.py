@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from sqlglot import ParseError, Token, TokenType, exp
 
 from sharewell.errors import Location, QueryTooComplex, SqlError, SqlSyntaxError
-from sharewell.query.diagram import is_limited
+from sharewell.query.diagram import is_limited, spend
 from sharewell.query.functions import ALIASES, FUNCTIONS, PARTS
 from sharewell.query.sql.refusals import (
     REFUSED_WORDS,
@@ -36,6 +36,8 @@ MAX_NESTING = 100
 #: The maximum depth of the tree; a chain of ANDs, or of ORs, counts as one level. Each level takes up to
 #: three nested calls: here, and for HAVING again once the answers are paid for.
 MAX_DEPTH = 2 * MAX_NESTING + 20
+#: How many tokens are parsed in the time of one step of a diagram.
+TOKENS_OF_STEP = 2
 #: The maximum number of columns that a clause of a new question lists, as in PostgreSQL.
 MAX_COLUMNS = 1664
 _LISTS_OF_COLUMNS: dict[type[exp.Expr], str] = {
@@ -46,11 +48,10 @@ _LISTS_OF_COLUMNS: dict[type[exp.Expr], str] = {
 
 
 #: Members of an enumeration are looked up slowly: these are compared with every token.
-_ALIAS, _COMMA, _DECIMAL, _IDENTIFIER, _INTERVAL, _L_PAREN, _NOT, _SEMICOLON, _TILDE, _VAR = token_types(
-    "ALIAS COMMA DECIMAL IDENTIFIER INTERVAL L_PAREN NOT SEMICOLON TILDE VAR"
-)
+_ALIAS, _COMMA, _DECIMAL, _IDENTIFIER, _INTERVAL = token_types("ALIAS COMMA DECIMAL IDENTIFIER INTERVAL")
+_L_PAREN, _NOT, _NUMBER, _SEMICOLON, _STRING = token_types("L_PAREN NOT NUMBER SEMICOLON STRING")
+_TILDE, _VAR = token_types("TILDE VAR")
 _FIRST = {*token_types("SELECT WITH L_PAREN")}
-_LITERALS = {*token_types("NUMBER STRING")}
 _PREFIXES = {*token_types("NOT DASH PLUS")}
 
 #: Tokens that may be names, and all allowed tokens.
@@ -158,8 +159,7 @@ NODES: dict[type[exp.Expr], tuple[dict[str, tuple[TokenType, ...]], tuple[TokenT
 
 #: The arguments whose members have commas between them.
 _COMMA_LISTS = {"expressions", "partition_by"}
-#: The nodes whose token depends on a value, and those of which a chain counts as one level.
-_VALUES = {exp.Literal, exp.Boolean, exp.Ordered}
+#: The nodes of which a chain counts as one level.
 _CHAINS = {exp.And, exp.Or}
 #: Tokens that abbreviate several.
 _EXPANSIONS = {
@@ -183,6 +183,7 @@ _UNITS |= {"HOUR", "MINUTE", "SECOND", "EPOCH"}  # which no date has, as the tra
 
 def parse(source: Source) -> exp.Select | exp.Union:
     """Parse a text into a tree that is inside the grammar and accounts for every token."""
+    spend(len(source.tokens) // TOKENS_OF_STEP)
     words = _read_words(source)
     try:
         match DIALECT.parser().parse(words, source.text):
@@ -314,8 +315,13 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
         arguments, tokens = rule
         if kind is exp.Identifier:
             names.add(node.meta.get("start", -1))
-        elif kind in _VALUES:
-            tokens = _value_tokens(node)
+        elif kind is exp.Literal:
+            in_duration = isinstance(node.parent, exp.Interval)
+            tokens = () if in_duration else (_STRING if node.is_string else _NUMBER,)
+        elif kind is exp.Boolean:
+            tokens = (TokenType.TRUE if node.this else TokenType.FALSE,)
+        elif kind is exp.Ordered and node.args.get("desc") is not None:
+            tokens = (TokenType.DESC if node.args["desc"] else TokenType.ASC,)
         for key, value in node.args.items():
             if not value:
                 continue
@@ -339,18 +345,6 @@ def _check_tree(source: Source, words: Sequence[Token], tree: exp.Expr) -> exp.S
     return tree
 
 
-def _value_tokens(node: exp.Expr) -> tuple[TokenType, ...]:
-    """Return the token of a constant, or of the direction of an order."""
-    match node:
-        case exp.Literal() if not isinstance(node.parent, exp.Interval):
-            return (TokenType.STRING if node.is_string else TokenType.NUMBER,)
-        case exp.Boolean():
-            return (TokenType.TRUE if node.this else TokenType.FALSE,)
-        case exp.Ordered() if node.args.get("desc") is not None:
-            return (TokenType.DESC if node.args["desc"] else TokenType.ASC,)
-    return ()
-
-
 def _check_census(
     source: Source,
     words: Sequence[Token],
@@ -369,19 +363,21 @@ def _check_census(
         elif kind is _VAR:
             # A function, the unit of a duration or a part of a date, or a word of the grammar.
             fits = text.endswith(CALL) or text.upper() in _UNITS or text.upper() in _OPTIONAL_NAMES
-        elif after.token_type is _INTERVAL and kind in _LITERALS:
+        elif after.token_type is _INTERVAL and kind in (_NUMBER, _STRING):
             continue
         else:
             fits = kind in WORDS and (kind not in NAMES or text.upper() in _OPTIONAL_NAMES)
-            tokens += _EXPANSIONS.get(kind, (kind,))
+            if kind not in _UNCOUNTED:
+                tokens += _EXPANSIONS.get(kind, (kind,))
         if not fits:
             raise unexpected(source, token) if kind in WORDS else unsupported_word(source, token)
-    found = Counter(tokens)
-    expected = Counter(itertools.chain.from_iterable(own for _, own in written))
-    for kind in expected - found:
+    expected = [kind for _, own in written for kind in own]
+    if sorted(tokens) == sorted(expected):
+        return
+    for kind in Counter(expected) - Counter(tokens):
         node = next(node for node, own in written if kind in own)
         raise source.error(node, f"Missing {kind.name}.", f"Add {kind.name}.", SqlSyntaxError)
-    for kind in (kind for kind in found - expected if kind not in _UNCOUNTED):
+    for kind in Counter(tokens) - Counter(expected):
         # A surplus comma is one that no item follows; of other tokens, blame the first.
         pairs = itertools.pairwise(source.tokens)
         candidates = [*(token for token, after in pairs if after.token_type in _NO_ITEM), *source.tokens]

@@ -10,7 +10,7 @@ from sharewell.query.attribute import Attribute, Binned, Boolean, Category, Date
 from sharewell.query.domain import Domain
 from sharewell.query.expression import GroupKey
 from sharewell.query.measure import Measure
-from sharewell.query.sql.text import listing, normalize_sql, shortened
+from sharewell.query.sql.text import Source, listing, shortened
 from sharewell.query.statement import Projection, Statement
 
 _SHOW = re.compile(r"\s*SHOW\s+(ALL\s+)?TABLES\s*;?\s*", re.IGNORECASE)
@@ -27,10 +27,11 @@ _STAR = re.compile(
 _OTHER_SCHEMAS = {"COLUMNS", "DATABASES", "SCHEMAS", "TABLES"}
 
 
-def describe(text: str, domain: Domain, table: str) -> Statement | None:
+def describe(source: Source) -> Statement | None:
     """Return the statement that tells the schema, if the text asks for it; it costs nothing."""
+    text, domain, table = source.text, source.domain, source.table
     if _SHOW.fullmatch(text):
-        return _statement(text, domain, table, {"name": [table]})
+        return _statement(source, {"name": [table]})
     if (found := _DESCRIBE.fullmatch(text)) and _names(found[1], table):
         columns = [(a.name, _type(a), _values(a)) for a in domain.attributes]
         columns += [
@@ -43,16 +44,14 @@ def describe(text: str, domain: Domain, table: str) -> Statement | None:
             for m in domain.measures
         ]
         names, types, values = map(list, zip(*columns, strict=True))
-        return _statement(
-            text, domain, table, {"column_name": names, "column_type": types, "values": values}
-        )
+        return _statement(source, {"column_name": names, "column_type": types, "values": values})
     if found and found[1].upper() not in _OTHER_SCHEMAS:
         message = f'Unknown table "{shortened(found[1])}".'
         raise UnknownName(message, hint=f"Write DESCRIBE {table}.")
     if (found := _STAR.fullmatch(text)) and _names(found[1], table):
         names = [a.name for a in domain.attributes]
         names += [m.name for m in domain.measures if m.name not in names]
-        return _statement(text, domain, table, {name: [] for name in names})
+        return _statement(source, {name: [] for name in names})
     return None
 
 
@@ -70,12 +69,12 @@ def _names(written: str, table: str) -> bool:
     return written.strip('"') == table if quoted else written.casefold() == table.casefold()
 
 
-def _statement(text: str, domain: Domain, table: str, columns: dict[str, Sequence[str]]) -> Statement:
+def _statement(source: Source, columns: dict[str, Sequence[str]]) -> Statement:
     keys = [GroupKey(tuple(labels), tuple(range(len(labels)))) for labels in columns.values()]
     return Statement(
-        text=normalize_sql(text),
-        table=table,
-        domain=domain,
+        text=source.normalized,
+        table=source.table,
+        domain=source.domain,
         blocks=(),
         outputs=tuple(map(Projection, columns, keys)),
         group_labels=tuple(zip(*(key.labels for key in keys), strict=True)),

@@ -46,7 +46,7 @@ from sharewell.query.sql.quantiles import (
     expand_quantiles,
     is_quantile,
 )
-from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
+from sharewell.query.sql.text import Source, names_match, shortened
 from sharewell.query.sql.windows import compile_window
 from sharewell.query.statement import ALWAYS, EdgeSums, Projection, Statement
 
@@ -99,7 +99,7 @@ def compile_select(select: exp.Select, source: Source, most: int = UNLIMITED) ->
     groups = draft.groups
     labels = [groups.shown[column].labels for column in groups.columns]
     return Statement(
-        text=normalize_sql(source.text),
+        text=source.normalized,
         table=source.table,
         domain=source.domain,
         blocks=tuple(draft.forms.blocks),
@@ -135,7 +135,7 @@ def from_table(draft: Draft, clause: exp.From) -> None:
 
 def where(draft: Draft, clause: exp.Where) -> None:
     """WHERE selects the rows that all aggregates are over; it may use aliases of the SELECT list."""
-    for column in list(clause.find_all(exp.Column)):
+    for column in list(clause.find_all(exp.Column)) if draft.items_by_alias else ():
         known = isinstance(column.this, exp.Star) or draft.source.find(column)
         alias = None if known else draft.aliased(column)
         if alias is None:
@@ -435,12 +435,12 @@ class Draft(Translator):
 
     def aliased(self, node: exp.Column) -> exp.Expr | None:
         """Return the item of the SELECT list that an alias names."""
-        item = self._items_by_alias.get(_name_key(node))
+        item = self.items_by_alias.get(_name_key(node))
         found: exp.Expr | None = item and item.unalias().unnest()
         return found
 
     @cached_property
-    def _items_by_alias(self) -> dict[NameKey, exp.Expr]:
+    def items_by_alias(self) -> dict[NameKey, exp.Expr]:
         """The first item of the SELECT list for each name of an alias."""
         found = dict[NameKey, exp.Expr]()
         for item in self.select.expressions:

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from sqlglot import Token, TokenError, TokenType, exp
@@ -65,43 +66,46 @@ def normalize_sql(text: str) -> str:
     return _SPACE.sub(lambda found: found[1] or " ", text).strip()
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Source:
     """An SQL text, its tokens, and the table and domain whose names it may use."""
 
     text: str
     domain: Domain
     table: str
-    tokens: tuple[Token, ...] = ()
+    tokens: Sequence[Token] = ()
     #: What is wrong with the text, as far as it has been found.
-    mistakes: list[QueryError] = field(default_factory=list, compare=False)
+    mistakes: list[QueryError] = field(default_factory=list)
     #: The functions that do not exist, and what is wrong with them.
-    unknown_functions: dict[str, QueryError] = field(default_factory=dict, compare=False)
+    unknown_functions: dict[str, QueryError] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, text: str, domain: Domain, table: str) -> Source:
-        """Split a text into tokens, without a final semicolon."""
-        source = cls(text, domain, table)
+    @cached_property
+    def normalized(self) -> str:
+        """The text, with white space collapsed."""
+        return normalize_sql(self.text)
+
+    def tokenize(self) -> None:
+        """Split the text into tokens, without a final semicolon."""
+        text = self.text
         if len(text) > MAX_TEXT:
             raise QueryTooComplex(
                 f"The SQL has {len(text):,} characters; the limit is {MAX_TEXT:,}.",
                 hint="Replace long lists of values by ranges or declared bins.",
             )
         if invalid := re.search(r"[\x00\ud800-\udfff]", text):
-            where = source.at(invalid.start(), invalid.start())
+            where = self.at(invalid.start(), invalid.start())
             raise SqlSyntaxError(f"Invalid character {invalid[0]!a}.", hint="Remove it.", where=where)
         try:
-            tokens = DIALECT.tokenize(text)
+            self.tokens = DIALECT.tokenize(text)
         except TokenError:
             opened = next((m for m in _UNCLOSED.finditer(text) if m[1]), None)
             raise SqlSyntaxError(
                 "Unterminated quoted string.",
                 hint="Close the quote; write a quote inside a string twice, as in 'O''Brien'.",
-                where=source.at(opened.start() if opened else len(text), len(text)),
+                where=self.at(opened.start() if opened else len(text), len(text)),
             ) from None
-        if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-            tokens.pop()
-        return cls(text, domain, table, tuple(tokens))
+        if self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
+            self.tokens = self.tokens[:-1]
 
     def collected(self) -> CollectedMistakes:
         """Collect a mistake, so that the others of the text are found too."""

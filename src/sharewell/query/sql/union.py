@@ -35,7 +35,7 @@ from sharewell.query.sql.cells import group_key
 from sharewell.query.sql.forms import Forms, Terms
 from sharewell.query.sql.rewrite import rewrite
 from sharewell.query.sql.select import compile_select, too_large
-from sharewell.query.sql.text import Source, names_match, normalize_sql, shortened
+from sharewell.query.sql.text import Source, names_match, shortened
 from sharewell.query.statement import ALWAYS, Projection, Statement
 
 #: The maximum number of SELECTs of one statement.
@@ -63,7 +63,7 @@ def compile_union(tree: exp.Union, source: Source, most: int) -> Statement:
         raise too_large(union.forms.starts[-1], most)
     labels = [item.labels for item in items if isinstance(item, GroupKey)]
     return Statement(
-        text=normalize_sql(source.text),
+        text=source.normalized,
         table=source.table,
         domain=source.domain,
         blocks=tuple(union.forms.blocks),
