@@ -10,7 +10,7 @@ from rich.table import Table
 import benchmarks
 from benchmarks.ratio import Ratio
 
-NOT_BENCHMARKS = {"__main__", "ratio", "traffic"}
+NOT_BENCHMARKS = {"__main__", "hostile", "ratio", "traffic"}
 
 
 def main(names: list[str]) -> int:

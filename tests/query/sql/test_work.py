@@ -99,7 +99,10 @@ def test_a_short_text_cannot_make_much_work(text):
     assert calls(text) < MAX_CALLS
 
 
-@pytest.mark.parametrize("pattern", ["a?" * 2_000 + "b", "[a-z]*" * 900 + "b", "[a-z]*x|" * 900 + "b"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["a?" * 2_000 + "b", "[a-z]*" * 900 + "b", "[a-z]*x|" * 900 + "b", "abcdef|" * 14_000 + "b"],
+)
 def test_a_regular_expression_cannot_make_the_match_slow(pattern):
     assert calls(f"{COUNT} WHERE regexp_matches(school, '{pattern}')") < MAX_CALLS
 
@@ -109,6 +112,27 @@ def test_a_range_of_many_categories_is_compared_once():
     text = f"{COUNT} WHERE code BETWEEN 'I10' AND 'I15'"
     assert calls(text, codes) < 8 * len(codes.attributes[0].labels)
     assert compile_anew(Source(text, codes, "people"), MOST).queries[0].l1_norm == 5_000
+
+
+def test_every_word_counts_as_work():
+    text = f"{COUNT} WHERE age IN ({', '.join(['1'] * 2_000)})"
+    with pytest.raises(QueryTooComplex), limited(1_000):
+        compile_anew(Source(text, DOMAIN, "people"))
+
+
+def test_conditions_on_columns_of_many_values_count_as_work():
+    codes = Domain([Category("code", [f"I{number:05}" for number in range(100_000)])])
+    conditions = repeated(lambda i: f"code = 'I{i:05}'", 3_000, " OR ")
+    text = f"{COUNT} WHERE {conditions}"
+    with pytest.raises(QueryTooComplex), limited(MAX_STEPS):
+        compile_anew(Source(text, codes, "people"))
+
+
+def test_nodes_between_two_distant_columns_count_as_work():
+    wide = Domain([Category(f"c{i}", ["a", "b"]) for i in range(200)])
+    text = f"{COUNT} WHERE {repeated(lambda i: f'c{i} = c199', 150, ' AND ')}"
+    with pytest.raises(QueryTooComplex), limited(MAX_STEPS // 2):
+        compile_anew(Source(text, wide, "people"))
 
 
 def test_a_cube_of_too_many_columns_is_refused():

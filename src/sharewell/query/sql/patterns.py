@@ -178,22 +178,24 @@ class _Reader:
         return found
 
     def _alternatives(self) -> list[_Move]:
+        # Every part but the last is preceded by a choice, and followed by a jump to the end.
         parts = [self._sequence()]
+        size = len(parts[0])
         while self._took("|"):
             parts.append(self._sequence())
-        # Every part but the last is preceded by a choice, and followed by a jump to the end.
-        size = sum(len(part) + 2 for part in parts) - 2
+            size += len(parts[-1]) + 2
+            _check_length(size)
         found: list[_Move] = []
         for part in parts[:-1]:
             found += [_Move((1, len(part) + 2)), *part]
             found.append(_Move((size - len(found),)))
-        return _checked(found + parts[-1])
+        return found + parts[-1]
 
     def _sequence(self) -> list[_Move]:
         found: list[_Move] = []
         while self._next() not in ("", "|", ")"):
             found += self._repeated(self._atom())
-            _checked(found)
+            _check_length(len(found))
         return found
 
     def _atom(self) -> list[_Move]:
@@ -264,6 +266,8 @@ class _Reader:
 
     def _repeated(self, part: list[_Move]) -> list[_Move]:
         """Read how often a part is repeated. Which number is tried first does not matter."""
+        if self._next() not in ("*", "+", "?", "{"):
+            return part
         size = len(part)
         any_number = [_Move((1, size + 2)), *part, _Move((-size - 1,))]
         counted = _COUNT.match(self.pattern, self.at)
@@ -272,8 +276,7 @@ class _Reader:
             least, most = int(counted[1]), int(counted[3] or counted[1])
             if most > 1000 or most < least:
                 raise _Unreadable(f"{counted[0]} is no number of repetitions up to 1000")
-            if most * (size + 1) > MAX_MOVES:
-                raise _TooLong
+            _check_length(most * (size + 1))
             found = part * least
             if counted[2] == ",":
                 found += any_number
@@ -293,10 +296,9 @@ class _Reader:
         return found
 
 
-def _checked(moves: list[_Move]) -> list[_Move]:
-    if len(moves) > MAX_MOVES:
+def _check_length(moves: int) -> None:
+    if moves > MAX_MOVES:
         raise _TooLong
-    return moves
 
 
 @dataclass
