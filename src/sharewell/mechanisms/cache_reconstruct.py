@@ -445,10 +445,13 @@ def signing_helps(mechanism: CacheReconstruct, questions: Iterable[Question]) ->
 def _counts(questions: Iterable[Question]) -> Iterator[ParallelBlock]:
     """Queries of all questions, each as if it were asked alone; a few of those with many."""
     for question in questions:
-        queries: Sequence[LinearQuery] = (
-            [question] if isinstance(question, LinearQuery) else tuple(question)
+        block = (
+            ParallelBlock(question.domain, [question]) if isinstance(question, LinearQuery) else question
         )
-        step = max(1, len(queries) // MOST_OF_QUESTION)
-        for query in queries[step // 2 :: step]:
+        step = max(1, len(block) // MOST_OF_QUESTION)
+        chosen = range(step // 2, len(block), step)
+        # A large block makes its rows one by one: only those that are chosen.
+        few = block.take(chosen) if isinstance(block, ParallelBlock) else block[step // 2 :: step]
+        for query in few:
             if not query.is_zero:
                 yield ParallelBlock(query.domain, [query])
