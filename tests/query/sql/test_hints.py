@@ -55,3 +55,10 @@ def test_quantiles_of_measures_need_bins(refused):
         compile_sql(GROUPED.format(refused), CLAIMS, "claims")
     assert "curator" in caught.value.hint
     assert "bins" in caught.value.hint
+
+
+def test_what_takes_too_long_is_named_with_the_other_mistakes():
+    with pytest.raises(QueryError) as caught:
+        compile_sql(GROUPED.format("MAX(age), agee, AVG(closed - opened)"), CLAIMS, "claims")
+    told = f"{caught.value.message} {caught.value.hint}"
+    assert [part in told for part in ('"MAX"', '"agee"', "closed - opened takes too long")] == [True] * 3

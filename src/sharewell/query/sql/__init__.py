@@ -91,6 +91,8 @@ def compile_anew(source: Source, most: int = UNLIMITED) -> Statement:
                 statement = compile_select(rewrite(tree, source), source, most)
     except RecursionError:
         raise too_deep() from None
+    except QueryTooComplex as error:  # which ends the search for others
+        source.mistakes.append(error)
     if source.mistakes:
         raise source.all_mistakes()
     return statement
