@@ -51,8 +51,10 @@ CLOSING = {TokenType.R_PAREN, TokenType.END}
 #: Matches quoted strings and comments; group 1 is a quote or comment that is never closed.
 _UNCLOSED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/|(['"$]|/\*)""", re.DOTALL)
 
-#: Matches quoted text or a comment, which is group 1, or white space.
-_SPACE = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*(?:\n|$)|/\*.*?\*/)|\s+""", re.DOTALL)
+#: Matches quoted text or a comment, which is group 1, or white space that is not a single blank.
+_SPACE = re.compile(
+    r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*(?:\n|$)|/\*.*?\*/)| \s+|[^\S ]\s*""", re.DOTALL
+)
 
 Error = TypeVar("Error", bound=QueryError)
 
