@@ -89,6 +89,17 @@ def test_a_quote_that_cannot_be_had_says_so(capsys):
     assert "that of 1 number is not known in advance" in " ".join(shown.split())
 
 
+def test_a_purchase_that_hardly_helps_is_not_sold_without_saying_so(tmp_path):
+    ann = InProcess(write_dataset(tmp_path, price="1/100000")).of("ann")
+    note = "Paying would hardly make the answer more precise."
+    assert note in said("quote", COUNT, *ann)
+    asked = typed("ask", COUNT, *ann)
+    assert asked.stderr == f"{note} To ask without paying, use --free.\n"
+    assert "paid by ann" in asked.stdout
+    assert typed("ask", COUNT, *ann).stderr == "", "it was measured, and is free now"
+    assert typed("ask", TOTAL, "--free", *ann).stderr == ""
+
+
 def test_an_exhausted_share_is_reported(tmp_path):
     options = InProcess(write_dataset(tmp_path, price="1/9")).of("ann")
     said("ask", COUNT, *options)

@@ -18,7 +18,7 @@ from prompt_toolkit.output import DummyOutput
 import sharewell
 from sharewell import wire
 from sharewell.cli.shell import Shell, StatementCompleter, open_history
-from tests.cli.commands import COUNT, GROUPS, InProcess, refused, said, typed
+from tests.cli.commands import COUNT, GROUPS, InProcess, refused, said, typed, write_dataset
 
 INFO = wire.DatasetInfo.model_construct(
     name="people",
@@ -94,6 +94,15 @@ def test_questions_and_commands_are_answered_at_the_prompt(ann, capsys):
     assert "\\quote needs SQL." in out
     assert len(ann.questions()) == 2
     assert "Traceback" not in out
+
+
+def test_the_prompt_says_that_paying_hardly_helps(tmp_path, capsys):
+    with sharewell.open(write_dataset(tmp_path, price="1/100000"), "ann") as session:
+        typed_at_prompt(session, f"\\free {COUNT};\r", f"{COUNT};\r")
+    free, paid = capsys.readouterr().out.split("econstructed; free")
+    note = "Paying would hardly make the answer more precise."
+    assert f"{note} To ask without paying" in paid
+    assert note not in free
 
 
 def test_an_earlier_answer_is_shown_again_and_quit_leaves(ann, capsys):

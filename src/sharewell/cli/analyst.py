@@ -13,6 +13,7 @@ from sharewell.cli.app import ExitCode
 from sharewell.cli.connection import Connection, with_connection
 from sharewell.cli.options import flag, is_interactive, option
 from sharewell.errors import RequestError
+from sharewell.wire.text import GAINS_LITTLE
 
 if TYPE_CHECKING:
     from sharewell import wire
@@ -55,6 +56,8 @@ def ask(
     key = uuid.uuid4().hex if key is None else key
     with connection.open() as session:
         try:
+            if not free and session.quote(text).gains_little:
+                typer.echo(f"{GAINS_LITTLE} To ask without paying, use --free.", err=True)
             ticket = session.submit(text, pay=not free, key=key)
         except KeyboardInterrupt:
             typer.echo(

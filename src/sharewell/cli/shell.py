@@ -23,7 +23,7 @@ from sharewell.cli.terminal import Items, format_error, make_table, print_items,
 from sharewell.client import Session
 from sharewell.client.notebook import COMMANDS, question_number, split_command
 from sharewell.errors import SharewellError
-from sharewell.wire.text import budget_unit, format_amount
+from sharewell.wire.text import GAINS_LITTLE, budget_unit, format_amount
 
 #: Words that are completed beside columns and values.
 KEYWORDS = (
@@ -170,6 +170,8 @@ class Shell:
             print_items(Text("Interrupted.", style="red"))
 
     def _ask(self, sql: str, pay: bool = True) -> None:
+        if pay and self._session.quote(sql).gains_little:
+            print_items(Text(f"{GAINS_LITTLE} To ask without paying, use \\free.", style="yellow"))
         ticket = self._session.submit(sql, pay=pay)
         self._show(ticket)
 

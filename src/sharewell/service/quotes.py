@@ -32,10 +32,10 @@ from sharewell.service.intervals import Interval, is_undetermined
 from sharewell.service.numbers import is_number
 from sharewell.service.results import columns
 from sharewell.sharing.plan import LITTLE_GAIN
+from sharewell.wire.text import GAINS_LITTLE
 
 #: The size of a group that the error of an average is stated for where nothing is known about it.
 ASSUMED_SIZE = 1_000
-GAINS_LITTLE = "Paying would hardly make the answer more precise."
 
 
 def quote(

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationInfo, field_serializer, field_validator
 from sharewell.errors import NotFound, NotOneNumber, RequestError, StillWaiting, Suggestion
 from sharewell.wire.messages import Amount, Message, Problem
 from sharewell.wire.text import (
+    GAINS_LITTLE,
     format_amount,
     format_cost,
     format_estimate,
@@ -352,6 +353,11 @@ class Quote(Message):
     def number_columns(self) -> tuple[str, ...]:
         """The names of the columns of numbers."""
         return tuple(column.name for column in self.columns if column.kind == "number")
+
+    @property
+    def gains_little(self) -> bool:
+        """Whether a paid answer would hardly be more precise than the free one."""
+        return GAINS_LITTLE in self.notes
 
     @property
     def needs_paying(self) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 LARGEST_DENOMINATOR = 10_000
 #: Numbers of cells from here on are rounded.
 ROUNDED = 10**12
+#: The note of a quote that hardly pays for anything.
+GAINS_LITTLE = "Paying would hardly make the answer more precise."
 
 
 def format_number(value: float | None, error: float | None = None) -> str:
