@@ -173,9 +173,10 @@ class Conditions:
 
     def _part(self, node: exp.Expr) -> Predicate:
         """Compile a part of AND or OR; a mistake in it is collected, and the others are looked for."""
+        found: list[Predicate] = [TruthValue(None)]
         with self.source.collected():
-            return self.compile(node)
-        return TruthValue(None)
+            found.append(self.compile(node))
+        return found[-1]
 
     def _compare(
         self, node: exp.Expr, symbol: str, left: Operand, right: Operand, sides: Sequence[exp.Expr]

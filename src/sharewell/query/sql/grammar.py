@@ -227,6 +227,7 @@ def _read_words(source: Source) -> list[Token]:
                 message = "Multiple statements are not supported."
                 raise source.error(token, message, "Run each SELECT as a separate query.")
             is_function = opens and kind is not _IDENTIFIER and word in NAMED
+            is_parsed = kind is not _IDENTIFIER and word in PARSED
             is_name = kind in NAMES or (kind not in KEYWORDS and token.text.casefold() in names)
             negated = kind is _NOT and token.text == "!"
             negated = negated and (following is None or following.token_type is not _TILDE)
@@ -238,7 +239,7 @@ def _read_words(source: Source) -> list[Token]:
                 readable = False
             elif opens and kind in _EXPANSIONS:
                 raise _unknown(source, token)
-            elif opens and is_name and not (is_function or _may_open(token, before)):
+            elif opens and is_name and not (is_function or is_parsed or _may_open(token, before)):
                 source.add(source.unknown_functions.setdefault(word, _unknown(source, token)))
             if is_function or (opens and word in source.unknown_functions):
                 marked = Token(_VAR, word + CALL, token.line, token.col, token.start, token.end)
@@ -278,7 +279,7 @@ def _may_open(token: Token, before: Token) -> bool:
     if token.token_type is TokenType.IDENTIFIER:
         return before.token_type is TokenType.ALIAS
     word = token.text.upper()
-    return word in PARSED or word == "WITHIN" or (word == "GROUP" and before.text.upper() == "WITHIN")
+    return word == "WITHIN" or (word == "GROUP" and before.text.upper() == "WITHIN")
 
 
 def _unknown(source: Source, token: Token) -> SqlError:

@@ -6,7 +6,8 @@ import difflib
 import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -109,9 +110,15 @@ class Source:
         if self.tokens and self.tokens[-1].token_type is TokenType.SEMICOLON:
             self.tokens = self.tokens[:-1]
 
-    def collected(self) -> CollectedMistakes:
+    @contextmanager
+    def collected(self) -> Iterator[None]:
         """Collect a mistake, so that the others of the text are found too."""
-        return CollectedMistakes(self)
+        try:
+            yield
+        except QueryTooComplex:
+            raise
+        except QueryError as error:
+            self.add(error)
 
     def add(self, mistake: QueryError) -> None:
         """Add a mistake; raise all if they are many."""
@@ -254,22 +261,6 @@ class Source:
             if [token.token_type for token in self.tokens[last + 1 : last + 2]] == [TokenType.INTERVAL]:
                 end = self.tokens[min(last + 3, len(self.tokens) - 1)].end
         return start, end + 1
-
-
-class CollectedMistakes:
-    """A context in which a mistake of a text is collected, and not raised."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> bool:
-        if not isinstance(error, QueryError) or isinstance(error, QueryTooComplex):
-            return False
-        self._source.add(error)
-        return True
 
 
 def names_match(identifier: exp.Identifier, name: str) -> bool:
