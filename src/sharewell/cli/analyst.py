@@ -53,10 +53,12 @@ def ask(
     """Ask a question in SQL, and print the answer with its 95 % interval and cost."""
     text = _read_sql(sql)
     export = _export(connection, as_csv, parquet)
+    # With the key of a question that was paid for, nothing more is paid.
+    may_pay = not free and key is None
     key = uuid.uuid4().hex if key is None else key
     with connection.open() as session:
         try:
-            if not free and session.quote(text).gains_little:
+            if may_pay and session.quote(text).gains_little:
                 typer.echo(f"{GAINS_LITTLE} To ask without paying, use --free.", err=True)
             ticket = session.submit(text, pay=not free, key=key)
         except KeyboardInterrupt:
