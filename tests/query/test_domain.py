@@ -10,6 +10,9 @@ import pytest
 from sharewell import Binned, Boolean, Category, Date, Domain, Integer
 from sharewell.errors import DomainError, DomainTooLarge
 from sharewell.query.attribute import BoundInsideCell
+from sharewell.query.domain import MAX_ATTRIBUTES
+from sharewell.query.sql import compile_sql
+from sharewell.query.statement import Statement
 
 
 def test_the_size_of_a_domain_is_the_product_of_its_attributes():
@@ -143,6 +146,22 @@ def test_declared_bins_group_the_cells():
 def test_a_contradiction_is_refused_in_a_sentence(make, says):
     with pytest.raises(DomainError, match=says):
         make()
+
+
+def test_the_widest_domain_answers_from_a_deep_stack_and_a_wider_one_is_refused():
+    widest = [Category(f"c{n}", ["a", "b", "c"]) for n in range(MAX_ATTRIBUTES)]
+    where = "c0 = 'a' AND c399 = 'b' OR NOT (c1 = 'c' AND c398 = 'c') OR c5 = c397"
+
+    def compile_at(depth: int) -> Statement:
+        if depth:
+            return compile_at(depth - 1)
+        sql = f"SELECT c9, COUNT(*) FROM t WHERE {where} GROUP BY c9"
+        return compile_sql(sql, domain=Domain(widest), table="t")
+
+    assert compile_at(100).size == 3
+    with pytest.raises(DomainTooLarge, match="A domain can have 400 attributes, not 401") as refused:
+        Domain([*widest, Category("more", ["a", "b"])])
+    assert refused.value.hint == "Describe only the columns that will be asked for."
 
 
 def test_a_domain_too_large_to_write_out_is_refused_with_its_size_and_attributes():

@@ -20,6 +20,8 @@ from sharewell.wire.text import format_cells
 
 #: The maximum number of cells of a data vector: 1 GiB of counts.
 MAX_CELLS = 2**27
+#: The maximum number of attributes: operations on queries recurse once for each.
+MAX_ATTRIBUTES = 400
 #: The maximum number of ways in which the values of several measures are combined.
 MAX_EXTREMES = 3**8
 
@@ -91,6 +93,11 @@ class Domain:
         object.__setattr__(self, "measures", tuple(measures))
         if not self.attributes:
             raise DomainError("A domain requires at least one attribute.")
+        if len(self.attributes) > MAX_ATTRIBUTES:
+            raise DomainTooLarge(
+                f"A domain can have {MAX_ATTRIBUTES} attributes, not {len(self.attributes):,}.",
+                hint="Describe only the columns that will be asked for.",
+            )
         for attribute in self.attributes:
             if not isinstance(attribute, Attribute):
                 raise DomainError(
