@@ -88,6 +88,20 @@ def test_control_characters_in_a_refusal_do_not_reach_the_terminal():
     assert line == "\x1b[31ma\ufffd]0;t\ufffd\x1b[0m"
 
 
+def test_a_purchase_that_hardly_helps_is_announced(tmp_path, capsys):
+    note = "Paying would hardly make the answer more precise. To ask without paying, use \\free.\n"
+    shell = InteractiveShell()
+    with sharewell.open(write_dataset(tmp_path, price="1/100000"), "ann") as ann:
+        shell.user_ns["ann"] = ann
+        shell.run_cell("%load_ext sharewell")
+        ran(shell, f"%sharewell \\free {COUNT}")
+        assert note not in capsys.readouterr().out
+        assert ran(shell, f"%sharewell {COUNT}").paid_by == "ann"
+        assert note in capsys.readouterr().out
+        ran(shell, f"%sharewell {COUNT}")
+        assert note not in capsys.readouterr().out, "it was measured, and is free now"
+
+
 def test_one_of_several_sessions_is_chosen_by_its_variable(tmp_path, capsys):
     path = write_dataset(tmp_path)
     shell = InteractiveShell()

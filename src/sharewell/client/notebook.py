@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sharewell.client.connection import connect
 from sharewell.client.session import Session
 from sharewell.errors import RequestError
+from sharewell.wire.text import GAINS_LITTLE
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -105,6 +106,8 @@ class SharewellMagic:
                 return session.questions()
             case "answer":
                 return session.wait(question_number(argument)).result()
+        if session.quote(argument).gains_little:
+            sys.stdout.write(f"{GAINS_LITTLE} To ask without paying, use \\free.\n")
         return session.ask(argument)
 
     def _named(self, name: str) -> Session:
