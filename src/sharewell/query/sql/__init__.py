@@ -31,7 +31,7 @@ from sharewell.query.sql.union import compile_union
 from sharewell.query.statement import Statement
 
 #: The maximum work of a new question, in steps of 8 to 20 us; each number of the result allows more.
-MAX_STEPS = 27_000
+MAX_STEPS = 36_000
 
 __all__ = ["STATEMENTS", "Statement", "compile_sql", "normalize_sql"]
 
